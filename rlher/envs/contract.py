@@ -1,7 +1,7 @@
 """The contract check: whether an environment has the properties that HER relies on."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 import gymnasium as gym
@@ -32,6 +32,9 @@ TOLERANCE = 1e-5
 
 Level = Literal["ok", "warning", "error"]
 
+Found = Iterator[tuple[Level, str]]
+"""What a check yields: the levels and messages of its findings."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -46,7 +49,7 @@ class Finding:
 
     level: Level
     message: str
-    check: str = ""
+    check: str
 
 
 @dataclass
@@ -78,12 +81,12 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     env = FaultGuard(make_base_env(config), config.id)
     result = CheckResult(config, env.observation_space, env.action_space)
     try:
-        result.findings += _named("interface", _interface(config, env))
+        result.findings += [Finding(*found, "interface") for found in _interface(config, env)]
         if not result.errors:
             recording = record_random_rollout(env, seed)
             result.config = fill_from_recording(config, env, recording)
             for name, check in CHECKS.items():
-                result.findings += _named(name, check(result.config, env, recording))
+                result.findings += [Finding(*found, name) for found in check(result.config, env, recording)]
     except EnvironmentFault as error:
         result.findings.append(Finding("error", str(error), "fault"))
     finally:
@@ -104,39 +107,35 @@ def validate_goal_env(config: EnvConfig) -> CheckResult:
     return result
 
 
-def _named(name: str, findings: Iterator[Finding]) -> list[Finding]:
-    return [replace(finding, check=name) for finding in findings]
-
-
-def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
+def _interface(config: EnvConfig, env: gym.Env) -> Found:
     try:
         validate_goal_interface(env, config.id)
     except UserError as error:
-        yield Finding("error", str(error))
+        yield "error", str(error)
         return
-    yield Finding("ok", "observations have the three keys observation, achieved_goal and desired_goal")
+    yield "ok", "observations have the three keys observation, achieved_goal and desired_goal"
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated above
     shapes = {key: space.shape for key, space in env.observation_space.spaces.items()}
     if nested := [key for key, shape in shapes.items() if shape is None]:
-        yield Finding("error", f"{' and '.join(map(repr, nested))} must be arrays; flatten the nested spaces.")
+        yield "error", f"{' and '.join(map(repr, nested))} must be arrays; flatten the nested spaces."
         return
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
-        yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
+        yield "error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape."
     if "rgb_array" not in (env.metadata.get("render_modes") or ()):
         drawn = "goals and the path to them" if achieved in ((2,), (3,)) else "nothing"
-        yield Finding("ok", f"without the render mode rgb_array, videos show {drawn}")
+        yield "ok", f"without the render mode rgb_array, videos show {drawn}"
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
-        yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")
+        yield "error", f"the action space is {type(actions).__name__}; use Box or Discrete."
     elif isinstance(actions, gym.spaces.Box) and not actions.is_bounded():
-        yield Finding("error", f"the action space {actions} is unbounded; use finite bounds, best -1 and 1.")
+        yield "error", f"the action space {actions} is unbounded; use finite bounds, best -1 and 1."
 
 
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
@@ -145,134 +144,117 @@ def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> I
             all_inside = False
             example = np.array2string(outside[0], precision=3, threshold=6)
             where = f"on {len(outside)} of {len(values)} steps, for example {example}"
-            yield Finding("warning", f"{key!r} is outside its declared {space} {where}.")
+            yield "warning", f"{key!r} is outside its declared {space} {where}."
     if all_inside:
-        yield Finding("ok", "observations lie in their declared spaces")
+        yield "ok", "observations lie in their declared spaces"
 
 
-def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     if config.success_key is None:
         if config.success_reward is not None:
-            yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
+            yield "ok", f"no success key; a reward of at least {config.success_reward:g} counts as success"
             return
         why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
-        yield Finding("error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward.")
+        yield "error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward."
         return
     infos = [recording.infos[step] for step in recording.ends] or recording.infos
     if without := [info for info in infos if config.success_key not in info]:
-        yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
+        yield "error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}."
         return
-    yield Finding("ok", f"success is info[{config.success_key!r}]")
+    yield "ok", f"success is info[{config.success_key!r}]"
     recorded = ends_on_success(config, env, recording)
     if config.ends_on_success is None:
         why = "no random episode had a success, so whether success ends an episode is inferred while training"
-        yield Finding("warning", f"{why}; set env.ends_on_success.")
+        yield "warning", f"{why}; set env.ends_on_success."
     elif recorded is not None and recorded != config.ends_on_success:
         declared, actual = str(config.ends_on_success).lower(), "ends" if recorded else "does not end"
-        yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
+        yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
 
 
-def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
-        yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
+        yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
     elif steps >= MAX_EPISODE_STEPS and not recording.ends.size:
-        yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
+        yield "error", f"no episode ended in {steps} random steps; set env.max_episode_steps."
     else:
-        yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
+        yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
 
 
-def _reward_agreement(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _reward_agreement(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     rows = recording.rows(ROWS)
     paid, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
     computed = single_rewards(env, recording.achieved[rows], recording.desired[rows], infos)
-    difference = paid - computed
-    differs = np.abs(difference) > TOLERANCE * np.maximum(1.0, np.abs(paid))
+    differs = np.abs(paid - computed) > TOLERANCE * np.maximum(1.0, np.abs(paid))
+    failed = recording.terminated & ~recording.info_flags(config.success_key)
+    usually = "step returns the reward of compute_reward, except"
     if not differs.any():
         constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
-        yield Finding("ok", f"{len(rows)} steps returned the reward of compute_reward{constant}")
-        return
-    if explanation := _explanation(config, recording, rows, differs):
-        level, when = explanation
-        low, high = difference[differs].min(), difference[differs].max()
-        more = f"{low:.3g}" if np.isclose(low, high, atol=1e-4) else f"{low:.3g} to {high:.3g}"
-        yield Finding(level, f"step returns the reward of compute_reward, and {more} more {when}")
-        return
-    first = np.argmax(differs)
-    yield Finding(
-        "error",
-        f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid[first]:g} and "
-        f"{computed[first]:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because hindsight "
-        "uses it for replaced goals. If the difference does not depend on the goal, such as an action's cost, set "
-        "env.extra_reward=true.",
-    )
+        yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
+    elif config.extra_reward:
+        yield "ok", f"{usually} on some steps, as env.extra_reward=true declares"
+    elif (differs <= recording.info_flags(config.crash_key)[rows]).all():
+        yield "ok", f"{usually} on a crash (info[{config.crash_key!r}])"
+    elif config.success_key is not None and (differs <= failed[rows]).all():
+        penalty = "assumed to be a penalty that does not depend on the goal"
+        yield "warning", f"{usually} on steps that end an episode without success, {penalty}"
+    else:
+        first = np.argmax(differs)
+        yield (
+            "error",
+            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid[first]:g} "
+            f"and {computed[first]:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because "
+            "hindsight uses it for replaced goals. If the difference does not depend on the goal, such as an action's "
+            "cost, set env.extra_reward=true.",
+        )
 
 
-def _explanation(
-    config: EnvConfig, recording: Recording, rows: np.ndarray, differs: np.ndarray
-) -> tuple[Level, str] | None:
-    """Return the level and the cause of a difference between the rewards; None: it has no known cause."""
-    if config.extra_reward:
-        return "ok", "on some steps, as env.extra_reward=true declares"
-    if (differs <= recording.info_flags(config.crash_key)[rows]).all():
-        return "ok", f"on a crash (info[{config.crash_key!r}])"
-    failed = recording.terminated & ~recording.info_flags(config.success_key)
-    if config.success_key is not None and (differs <= failed[rows]).all():
-        ends = "on steps that end an episode without success"
-        return "warning", f"{ends}, assumed to be a penalty that does not depend on the goal"
-    return None
-
-
-def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     rows = recording.rows(BATCH_SIZE)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
     problem = batch_problem(env.compute_reward, achieved, desired, [recording.infos[row] for row in rows])
     if problem is None:
-        yield Finding("ok", "compute_reward takes batches")
+        yield "ok", "compute_reward takes batches"
     else:
-        yield Finding("warning", NOT_VECTORISED.format(problem))
+        yield "warning", NOT_VECTORISED.format(problem)
 
 
-def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired, info = recording.desired[0], recording.infos[0]
     tried = np.concatenate([desired[None], recording.achieved[:ROWS]])
     exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
     if config.reward_range is not None:
-        low, high = (
-            np.inf * sign if bound is None else bound for bound, sign in zip(config.reward_range, (-1, 1), strict=True)
-        )
+        low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(recording.rewards, exact)
         if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
-            yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
+            yield "error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}."
     if config.success_reward is not None and exact < config.success_reward:
         less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}"
-        yield Finding("error", f"{less}: no replaced goal would count as reached; lower it.")
+        yield "error", f"{less}: no replaced goal would count as reached; lower it."
     if exact < max(missed) - TOLERANCE:
         both = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
-        yield Finding("warning", f"compute_reward gives {both}; check its sign.")
+        yield "warning", f"compute_reward gives {both}; check its sign."
 
 
-def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Iterator[Finding]:
+def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
-        yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")
+        yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."
     elif all(np.array_equal(first[key], other[key]) for key in first):
-        yield Finding("warning", "every seed resets to the same start and goal: there is only one task to learn.")
+        yield "warning", "every seed resets to the same start and goal: there is only one task to learn."
     else:
-        yield Finding("ok", "reset(seed) is reproducible")
+        yield "ok", "reset(seed) is reproducible"
 
 
 def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
 
 
-Check = Callable[[EnvConfig, FaultGuard, Recording], Iterator[Finding]]
-
-CHECKS: dict[str, Check] = {
+CHECKS = {
     "observations": _observations,
     "success": _success,
     "time_limit": _time_limit,

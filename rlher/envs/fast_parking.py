@@ -13,9 +13,9 @@ function that they replace.
 """
 
 from collections import OrderedDict
+from functools import lru_cache
 from math import cos, hypot, sin
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from highway_env.envs.common.observation import KinematicsGoalObservation
@@ -60,14 +60,13 @@ def _features(road_object: Any, names: list[str]) -> np.ndarray:
     return np.array([known[name] for name in names], dtype=np.float64)
 
 
+@lru_cache
 class _StraightLanes:
-    """The lanes of a network as arrays, in the order in which highway-env visits them.
+    """The lanes of a network as arrays, in the order in which highway-env visits them."""
 
-    :param lanes: lanes by index.
-    """
-
-    def __init__(self, lanes: dict[tuple[str, str, int], Any]) -> None:
-        self.lanes, self.indices = lanes, [*lanes]
+    def __init__(self, network: Any) -> None:
+        lanes = network.lanes_dict()
+        self.indices = [*lanes]
         # Along other directions a dot product may be rounded differently.
         self.are_parallel_to_axes = all(type(lane) is StraightLane and 0.0 in lane.direction for lane in lanes.values())
         if self.are_parallel_to_axes:
@@ -76,26 +75,17 @@ class _StraightLanes:
             self.laterals = np.array([lane.direction_lateral for lane in lanes.values()])
             self.lengths, self.headings = np.array([(lane.length, lane.heading) for lane in lanes.values()]).T
 
-    def closest(self, position: np.ndarray, heading: float) -> tuple[str, str, int]:
-        """Return the index of the closest lane, measured as ``StraightLane.distance_with_heading`` does."""
-        delta = position - self.starts
-        along, across = (delta * self.directions).sum(axis=1), (delta * self.laterals).sum(axis=1)
-        angle = np.abs(wrap_to_pi(heading - self.headings))
-        distance = np.abs(across) + np.maximum(along - self.lengths, 0) + np.maximum(-along, 0) + angle
-        return self.indices[int(np.argmin(distance))]
-
-
-_LANES: "WeakKeyDictionary[RoadNetwork, _StraightLanes]" = WeakKeyDictionary()
-
 
 def closest_lane_index(self: Any, position: np.ndarray, heading: float | None = None) -> tuple[str, str, int]:
-    """Return the index of the lane that is closest in position and heading."""
-    known, lanes = _LANES.get(self), self.lanes_dict()
-    if known is None or known.lanes != lanes:
-        known = _LANES[self] = _StraightLanes(lanes)
-    if heading is None or not known.are_parallel_to_axes:
+    """Return the index of the closest lane, measured as ``StraightLane.distance_with_heading`` does."""
+    lanes = _StraightLanes(self)
+    if heading is None or not lanes.are_parallel_to_axes:
         return highway_closest_lane_index(self, position, heading)
-    return known.closest(position, heading)
+    delta = position - lanes.starts
+    along, across = (delta * lanes.directions).sum(axis=1), (delta * lanes.laterals).sum(axis=1)
+    angle = np.abs(wrap_to_pi(heading - lanes.headings))
+    distance = np.abs(across) + np.maximum(along - lanes.lengths, 0) + np.maximum(-along, 0) + angle
+    return lanes.indices[int(np.argmin(distance))]
 
 
 def handle_collisions(self: Any, other: Any, dt: float = 0) -> None:

@@ -71,7 +71,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         if draw_goal is None and not goal_space.is_bounded():
             raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set draw_goal")
         self.env, self.goal_of, self.reward, self.goal_space = env, goal_of, reward, goal_space
-        self.draw_goal = draw_goal or self._draw_uniform
+        self.draw_goal = draw_goal or (lambda generator: generator.uniform(goal_space.low, goal_space.high))
         self.success_reward, self.ends_on_success, self.render_goal = success_reward, ends_on_success, render_goal
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
@@ -130,6 +130,3 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
     def _with_goals(self, observation: np.ndarray) -> dict[str, Any]:
         achieved = np.asarray(self.goal_of(observation), dtype=self.goal_space.dtype)
         return {"observation": observation, "achieved_goal": achieved, "desired_goal": self._goal.copy()}
-
-    def _draw_uniform(self, generator: np.random.Generator) -> np.ndarray:
-        return generator.uniform(self.goal_space.low, self.goal_space.high)

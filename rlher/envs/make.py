@@ -40,11 +40,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     :raises EnvironmentFault: its constructor raised without any arguments from the user.
     """
     env = make_base_env(config, render_mode)
-    try:
-        validate_goal_interface(env, config.id)
-    except UserError:
-        env.close()
-        raise
+    validate_goal_interface(env, config.id)
     if type(env.unwrapped).__module__.startswith("panda_gym."):
         env = SeededResets(env)
     env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
@@ -103,12 +99,8 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     env = _construct(config, render_mode)
     if render_mode is not None:
         aim_mujoco_camera(env, config.camera)
-    try:
-        for wrapper in config.wrappers:
-            env = build_class("env.wrappers", wrapper, gym.Env, env)
-    except UserError:
-        env.close()
-        raise
+    for wrapper in config.wrappers:
+        env = build_class("env.wrappers", wrapper, gym.Env, env)
     return env
 
 

@@ -67,11 +67,28 @@ class EnvService:
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
         """Reset the environments, and seed the global generators, from which they may draw."""
-        return [self._reset(index, *each) for index, each in enumerate(zip(seeds, options, strict=True))]
+        results = []
+        for index, (seed, given) in enumerate(zip(seeds, options, strict=True)):
+            if seed is not None:
+                seed_generators(seed)
+            results.append(self.envs[index].reset(seed=seed, options=given or None))
+            report()
+        self._reset_infos = [info for _, info in results]
+        return results
 
     def step(self, actions: Sequence[Any]) -> list[tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]]:
         """Take a step in each; return it as a ``VecEnv`` does, and the ``info`` of the last reset."""
-        return [self._step(index, action) for index, action in enumerate(actions)]
+        results = []
+        for index, action in enumerate(actions):
+            observation, reward, terminated, truncated, info = self.envs[index].step(action)
+            done = terminated or truncated
+            info["TimeLimit.truncated"] = truncated and not terminated
+            if done:
+                info["terminal_observation"] = observation
+                observation, self._reset_infos[index] = self.envs[index].reset()
+            report()
+            results.append((observation, reward, done, info, self._reset_infos[index]))
+        return results
 
     def apply(self, index: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with an environment and the arguments."""
@@ -81,23 +98,6 @@ class EnvService:
         """Close the environments."""
         for env in self.envs:
             env.close()
-
-    def _reset(self, index: int, seed: int | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if seed is not None:
-            seed_generators(seed)
-        observation, self._reset_infos[index] = self.envs[index].reset(seed=seed, options=options or None)
-        report()
-        return observation, self._reset_infos[index]
-
-    def _step(self, index: int, action: Any) -> tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.envs[index].step(action)
-        done = terminated or truncated
-        info["TimeLimit.truncated"] = truncated and not terminated
-        if done:
-            info["terminal_observation"] = observation
-            observation, self._reset_infos[index] = self.envs[index].reset()
-        report()
-        return observation, reward, done, info, self._reset_infos[index]
 
 
 def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
@@ -135,8 +135,8 @@ class RestartingSubprocVecEnv(VecEnv):
         self._indices: list[list[int]] = [part.tolist() for part in parts]
         """Environments of each worker."""
         self._builders = [partial(EnvService, build, [seeds[index] for index in part]) for part in self._indices]
-        names = [f"{config.id}: the process of {_names(part)}" for part in self._indices]
-        self._limits = [RestartLimit(name, config.max_restarts) for name in names]
+        names = [f"environment {', '.join(map(str, part))}" for part in self._indices]
+        self._limits = [RestartLimit(f"{config.id}: the process of {name}", config.max_restarts) for name in names]
         self._first_of_new: dict[int, tuple[Any, dict]] = {}
         """First observation and info of each environment whose worker was replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
@@ -239,21 +239,14 @@ class RestartingSubprocVecEnv(VecEnv):
 
     @contextlib.contextmanager
     def _replacing_lost(self, worker: int) -> Iterator[None]:
+        """Replace a worker that is lost in the block, and reset its environments."""
         try:
             yield
-        except WorkerLost as error:
-            self._replace(worker, error)
-
-    def _replace(self, worker: int, lost: WorkerLost) -> None:
-        """Replace a lost worker by a new one and reset its environments."""
-        while True:
+        except WorkerLost as lost:
             self._limits[worker].count(lost)
             self.restarts += 1
-            try:
+            with self._replacing_lost(worker):  # the new worker may be lost, too
                 self._first_of_new |= zip(self._indices[worker], self._restart(worker), strict=True)
-                return
-            except WorkerLost as error:
-                lost = error
 
     def _restart(self, worker: int) -> list[tuple[Any, dict]]:
         """Start a new worker in place of a lost one; return the first observation and info of its environments."""
@@ -265,9 +258,3 @@ class RestartingSubprocVecEnv(VecEnv):
         seeds = [int(each.generate_state(1)[0]) for each in sequences]
         self.workers[worker].send("reset", seeds, [{}] * len(seeds))
         return self.workers[worker].receive(self._step_timeout)
-
-
-def _names(indices: Sequence[int]) -> str:
-    """Return "environment 0", or "environments 0 to 3"."""
-    first, last = indices[0], indices[-1]
-    return f"environment {first}" if first == last else f"environments {first} to {last}"

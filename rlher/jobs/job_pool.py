@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,7 +25,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_read import require_own_file
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_server
+from rlher.core.workers import Worker, WorkerLost, close_workers, start_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
 MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "rlher.tuning.objective", "sb3_contrib", "scipy.stats")
@@ -38,12 +39,12 @@ class Job(NamedTuple):
     """A call of a function.
 
     :param key: by which :meth:`Jobs.end` knows the job.
-    :param function: it, and what it returns, can be pickled.
+    :param function: it can be pickled.
     :param log: file to which the output of a process of this machine is appended.
     """
 
     key: Any
-    function: Callable[[], Any]
+    function: Callable[[], None]
     log: Path
 
 
@@ -56,7 +57,7 @@ class Jobs(Rows, Protocol):
     def end(self, key: Any, future: Future) -> None:
         """Record the end of a job.
 
-        :param future: what the function returned or raised; WorkerLost if its worker died.
+        :param future: has what the function raised; WorkerLost if its worker died.
         """
 
     def stop(self) -> None:
@@ -126,23 +127,21 @@ class Pool:
         future.add_done_callback(self._futures.discard)
         return future
 
-    def _run_here(self, job: Job) -> Any:
-        worker = Worker(_Runner)
+    def _run_here(self, job: Job) -> None:
+        worker = Worker(partial(_run_logged, job.function, job.log))  # a service that does all its work when built
         self._running.append(worker)
         try:
-            worker.receive(BUILD_SECONDS)
-            worker.send("run", job.function, job.log)
-            return worker.receive(None)
+            worker.receive(None)
         finally:
             self._running.remove(worker)
             close_workers([worker])
 
-    def _run_on_ray(self, job: Job) -> Any:
+    def _run_on_ray(self, job: Job) -> None:
         ray: Any = self._ray
         task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), job.function)
         self._running.append(task)
         try:
-            return ray.get(task)
+            ray.get(task)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
         except ray.exceptions.RayError as error:
@@ -168,29 +167,24 @@ class Pool:
 # ------------------------------------------------------------------------------------------- in a worker
 
 
-class _Runner:
-    """The service of a worker process."""
-
-    def __init__(self) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-        threading.Thread(target=_stop_with_parent, daemon=True).start()
-
-    def run(self, function: Callable[[], Any], log: Path) -> Any:
-        """Return what a function returns; its output is appended to ``log``."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        require_own_file(log)
-        with log.open("a") as file:
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-                os.dup2(file.fileno(), stream.fileno())
-        try:
-            with interrupt_on_stop_signals():
-                return function()
-        except KeyboardInterrupt:
-            raise WorkerLost("was stopped") from None
-        except Exception:
-            traceback.print_exc()
-            raise
+def _run_logged(function: Callable[[], None], log: Path) -> None:
+    """Call a function; the output of this process is appended to ``log``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    require_own_file(log)
+    with log.open("a") as file:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(file.fileno(), stream.fileno())
+    try:
+        with interrupt_on_stop_signals():
+            function()
+    except KeyboardInterrupt:
+        raise WorkerLost("was stopped") from None
+    except Exception:
+        traceback.print_exc()
+        raise
 
 
 def _stop_with_parent() -> None:
@@ -201,11 +195,11 @@ def _stop_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _call_in(folder: str, function: Callable[[], Any]) -> Any:
+def _call_in(folder: str, function: Callable[[], None]) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
     if os.path.isdir(folder):
         os.chdir(folder)
-    return function()
+    function()
 
 
 def _connect_ray(config: TrainConfig) -> Any:

@@ -13,9 +13,6 @@ from rich.table import Table
 
 from rlher.core.console import can_redraw, escape_control, format_seconds
 
-ENDED = ("done", "pruned", "finished", "failed", "stopped")
-"""States that do not change any more."""
-
 
 class Row(NamedTuple):
     """A run or a trial.
@@ -23,6 +20,7 @@ class Row(NamedTuple):
     :param cells: of the columns after name and state.
     :param in_table: whether the table has the row.
     :param is_printed: whether it is printed where there is no table, each time that it changes.
+    :param share: share of its work that is done, from which the time left is estimated.
     :param reason: why it failed.
     """
 
@@ -31,6 +29,7 @@ class Row(NamedTuple):
     cells: tuple[str, ...]
     in_table: bool
     is_printed: bool
+    share: float
     reason: str = ""
 
 
@@ -48,9 +47,6 @@ class Rows(Protocol):
     def rows(self) -> list[Row]:
         """Return the rows as they are now."""
 
-    def work(self) -> tuple[float, float]:
-        """Return how much work is done and how much there is altogether, to estimate the time left."""
-
 
 class ProgressTable:
     """Context manager that shows rows while its block runs.
@@ -62,8 +58,9 @@ class ProgressTable:
         self._source, self._enabled = source, enabled
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
-        self._printed = set(self._lines(source.rows()))
-        self._start_time, self._done_at_start = time.monotonic(), source.work()[0]
+        rows = source.rows()
+        self._printed = set(self._lines(rows))
+        self._start_time, self._done_at_start = time.monotonic(), sum(row.share for row in rows)
 
     def __enter__(self) -> "ProgressTable":
         if self._live:
@@ -76,18 +73,17 @@ class ProgressTable:
 
     def update(self) -> None:
         """Redraw the table, or print the lines that are new."""
-        if self._live:
-            self._live.update(self._table(), refresh=True)
-        elif self._enabled:
-            self._print_lines()
-
-    def _print_lines(self) -> None:
+        if not self._enabled:
+            return
         rows = self._source.rows()
-        done = sum(row.state in ENDED for row in rows)
+        if self._live:
+            self._live.update(self._table(rows), refresh=True)
+            return
+        done = sum(row.share >= 1 for row in rows)
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
-                print(escape_control(f"{done:>4}/{self._source.total}  {line}{self._time_left()}"), file=sys.stderr)
+                print(escape_control(f"{done:>4}/{self._source.total}  {line}{self._time_left(rows)}"), file=sys.stderr)
 
     def _lines(self, rows: list[Row]) -> Iterator[str]:
         for row in rows:
@@ -95,19 +91,18 @@ class ProgressTable:
             if row.is_printed:
                 yield f"{row.name} {row.state}" + (f": {row.reason}" if row.reason else f"  {'  '.join(values)}")
 
-    def _table(self) -> Table:
-        rows = self._source.rows()
+    def _table(self, rows: list[Row]) -> Table:
         counts = ", ".join(f"{number} {state}" for state, number in Counter(row.state for row in rows).items())
-        title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left()}"
+        title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left(rows)}"
         table = Table(*self._source.columns, title=escape(escape_control(title)), title_justify="left")
         for row in rows:
             if row.in_table:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
         return table
 
-    def _time_left(self) -> str:
+    def _time_left(self, rows: list[Row]) -> str:
         """Return the time left, estimated from the work since this command started."""
-        done, total = self._source.work()
+        done, total = sum(row.share for row in rows), self._source.total
         if done <= self._done_at_start or done >= total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)

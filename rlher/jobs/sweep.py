@@ -4,6 +4,7 @@ A run belongs to the sweep if it has the same experiment, its seed included, in 
 other state, so the same command again, or one with more seeds, trains what is missing.
 """
 
+import contextlib
 import csv
 import io
 import os
@@ -19,7 +20,7 @@ import tenacity
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError, describe_error
+from rlher.core.errors import EnvironmentFault, ReportedError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import read_json, read_text, require_no_link
@@ -69,13 +70,15 @@ class SweepRun:
 
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
+        last: dict[str, Any] = {}
         if self.folder is None:
-            return {}
+            return last
         if self.state == FINISHED:
             last = read_json(self.folder / RESULT)
         else:
             *_, row = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS)))]
-            last = {name: float(value) for name, value in row.items() if value}
+            with contextlib.suppress(ValueError, TypeError):  # the file may be damaged
+                last = {name: float(value) for name, value in row.items() if value}
         return {name: value for name, value in last.items() if finite_float(value) is not None}
 
     def row(self) -> Row:
@@ -83,8 +86,9 @@ class SweepRun:
         last, cells = self.last_evaluation(), ("0", "–", "–")
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
-        is_started = self.state != WAITING
-        return Row(self.name, self.state, cells, in_table=is_started, is_printed=is_started, reason=self.reason)
+        started, ended = self.state != WAITING, self.state in (FAILED, FINISHED)
+        share = 1 if ended else last.get("timesteps", 0) / self.config.total_timesteps
+        return Row(self.name, self.state, cells, started, started, share, self.reason)
 
 
 class Sweep(Jobs):
@@ -101,11 +105,6 @@ class Sweep(Jobs):
         """Return the rows of the table, by state."""
         return [run.row() for run in sorted(self.runs, key=lambda run: STATES.index(run.state))]
 
-    def work(self) -> tuple[float, float]:
-        """Return the steps done, and those of all runs that have not failed."""
-        total = sum(run.config.total_timesteps for run in self.runs if run.state != FAILED)
-        return sum(run.last_evaluation().get("timesteps", 0) for run in self.runs), total
-
     def start(self, free: int) -> Iterator[Job]:
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
@@ -116,7 +115,7 @@ class Sweep(Jobs):
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
         error = future.exception()
         run.state = FAILED if error else FINISHED
-        if isinstance(error, UserError | EnvironmentFault):
+        if isinstance(error, ReportedError):
             run.exit_code, run.reason = error.exit_code, str(error)
         elif error:
             lost = isinstance(error, WorkerLost)
@@ -142,17 +141,15 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     config = runs[0].config
     runs = _different_runs(runs)
     waiting = [run for run in runs if run.state == WAITING]
-    if config.progress and len(waiting) < len(runs):
-        print(f"{len(runs) - len(waiting)} of {len(runs)} runs are finished and skipped", file=sys.stderr)
-    if not waiting:
-        return runs, 0
-    logs = waiting[0].log.parent
+    logs = runs[0].log.parent
     with user_error_on_write(logs):
         logs.mkdir(parents=True, exist_ok=True)
         require_no_link(logs, logs.parent)
     if config.progress:
-        count = f"{len(waiting)} run{'s' * (len(waiting) > 1)}"
+        count = f"{len(waiting)} of {len(runs)} runs are to be trained"
         print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
+    if not waiting:
+        return runs, 0
     try:
         # Ray resumes a run on another node if its node dies.
         with interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:

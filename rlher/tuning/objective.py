@@ -1,7 +1,7 @@
 """Objectives of the trials: train as `rlher train` does, report to the pruner and store the score."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,76 +37,75 @@ RERUN_SPACE: Space = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "see
 """Parameters of a re-run."""
 
 
+Candidates = Mapping[int, Mapping[str, Any]]
+"""Parameters of the baseline and of the best trials, by number."""
+
+
 class RunFailed(Exception):
     """A training run of a trial ended early: the environment failed, or training diverged."""
 
 
 @dataclass(frozen=True)
-class SearchObjective:
-    """Objective of the search: the score of a trial's runs, averaged over their seeds.
+class TrialSpec:
+    """Everything that the trials of a study need; it is pickled and sent to workers.
 
     :param config: its environment is checked, see :func:`rlher.training.setup.prepare`.
-    :param folder: parent of the trials' run folders.
+    :param objective: runs a trial and returns its value and its score.
+    :param space: the parameters of a trial.
+    :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
+    :param total: number of trials at which the study is complete.
     :param command: command line of the search, for the run folders.
+    :param candidates: of a study of re-runs.
     """
 
     config: OptimizeConfig
+    study_name: str
+    objective: Callable[["TrialSpec", Trial], tuple[float, Score]]
     space: Space
     folder: Path
-    command: str
-
-    def __call__(self, trial: Trial) -> tuple[float, Score]:
-        """Train a trial's seeds and return its value and its score.
-
-        :raises optuna.TrialPruned: the pruner ended the trial.
-        :raises RunFailed: a run failed, or another program changed the trial's parameters.
-        :raises UserError: its parameters exclude each other.
-        """
-        config, n_seeds = self.config, self.config.n_seeds
-        params = {name: trial.params[name] for name in self.space}
-        if not contains(self.space, params):  # a database may answer differently each time; they may name code
-            raise RunFailed("another program changed its parameters to values outside of the search space")
-        reporter = TrialReporter(trial, config.objective, config.time_limit)
-        scores: list[Score] = []
-        first = _count_repeats(trial) * n_seeds
-        for seed in range(first, first + n_seeds):
-            run, _ = _train_trial(self, params, seed, self.folder / str(trial.number), reporter, final=False)
-            for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
-                run.model(name).unlink(missing_ok=True)
-            scores.append(score_run(reporter.rows, config.time_limit))
-        score = mean_score(scores)
-        episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
-        return objective_value(config.objective, score, config.total_timesteps, episodes), score
+    total: int
+    command: str = ""
+    candidates: Candidates = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RerunObjective:
-    """Objective of the re-runs: one fresh seed of one candidate, with its last model and run folder kept.
+def run_search_trial(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
+    """Train a trial's seeds and return its value and its score, the mean over the seeds.
 
-    :param config: its environment is checked.
-    :param candidates: parameters by trial number, and of :data:`BASELINE_NUMBER`.
-    :param folder: parent of the run folders.
-    :param command: command line of the search, for the run folders.
+    :raises optuna.TrialPruned: the pruner ended the trial.
+    :raises RunFailed: a run failed, or another program changed the trial's parameters.
+    :raises UserError: its parameters exclude each other.
     """
+    config, n_seeds = spec.config, spec.config.n_seeds
+    params = {name: trial.params[name] for name in spec.space}
+    if not contains(spec.space, params):  # a database may answer differently each time; they may name code
+        raise RunFailed("another program changed its parameters to values outside of the search space")
+    reporter = TrialReporter(trial, config.objective, config.time_limit)
+    scores: list[Score] = []
+    first = _count_repeats(trial) * n_seeds
+    for seed in range(first, first + n_seeds):
+        run, _ = _train_trial(spec, params, seed, spec.folder / "trials" / str(trial.number), reporter, final=False)
+        for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
+            run.model(name).unlink(missing_ok=True)
+        scores.append(score_run(reporter.rows, config.time_limit))
+    score = mean_score(scores)
+    episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
+    return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
-    config: OptimizeConfig
-    candidates: Mapping[int, Mapping[str, Any]]
-    folder: Path
-    command: str
 
-    def __call__(self, trial: Trial) -> tuple[float, Score]:
-        """Train a candidate and return its last model's success rate in the final evaluation, and a score with it.
+def rerun_candidate(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
+    """Train a candidate on a fresh seed, and keep its last model and run folder.
 
-        :raises RunFailed: the run failed.
-        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
-        """
-        candidate, seed = trial.params["candidate"], trial.params["seed"]
-        if candidate not in self.candidates:
-            raise optuna.TrialPruned
-        reporter, folder = TrialReporter(trial, None), self.folder / str(trial.number)
-        _, result = _train_trial(self, self.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-        success = float(result.final["success_rate"])
-        return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)
+    :return: its last model's success rate in the final evaluation, and a score with it.
+    :raises RunFailed: the run failed.
+    :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
+    """
+    candidate, seed = trial.params["candidate"], trial.params["seed"]
+    if candidate not in spec.candidates:
+        raise optuna.TrialPruned
+    reporter, folder = TrialReporter(trial, None), spec.folder / "reruns" / str(trial.number)
+    _, result = _train_trial(spec, spec.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
+    success = float(result.final["success_rate"])
+    return success, replace(score_run(reporter.rows, spec.config.time_limit), success=success)
 
 
 class TrialReporter:
@@ -151,25 +150,20 @@ def _count_repeats(trial: Trial) -> int:
 
 
 def _train_trial(
-    objective: SearchObjective | RerunObjective,
-    params: Mapping[str, Any],
-    seed: int,
-    logs: Path,
-    reporter: TrialReporter,
-    final: bool,
+    spec: TrialSpec, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
 ) -> tuple[RunFolder, RunResult]:
     """Train the baseline with these parameters, in its environment, which is checked already.
 
     :raises optuna.TrialPruned: the reporter stopped the run.
     :raises RunFailed: the run ended early.
     """
-    config = objective.config
-    require_no_link(logs, objective.folder.parent)
+    config = spec.config
+    require_no_link(logs, spec.folder)
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
     unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = train_new_run(trained, objective.command, reporter, final, env_is_checked=True)
+    run, result = train_new_run(trained, spec.command, reporter, final, env_is_checked=True)
     if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

@@ -23,13 +23,12 @@ from rlher.core.console import csv_text, escape_control, output_width, text_tabl
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.envs.registration import read_yaml, yaml_names
-from rlher.run.run_folder import COMMANDS
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.search_space import Space, apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
-from rlher.tuning.trials import HEARTBEAT, STATE_NAMES, counted_trials, require_own_trials
+from rlher.tuning.trials import HEARTBEAT, counted_trials, own_params, require_own_trials, state_name
 
 
 def write_search(study: Study, space: Space, config: OptimizeConfig, folder: Path) -> None:
@@ -42,25 +41,23 @@ def write_search(study: Study, space: Space, config: OptimizeConfig, folder: Pat
     if ranked := rank_trials(study):
         best = f"trial {ranked[0].number}, the best of the search"
         comment = f"Values of {best}; not compared with the baseline on fresh seeds."
-        _write_recipe(ranked[0].params, [comment], config, folder)
+        _write_recipe(own_params(ranked[0], space), [comment], config, folder)
 
 
 def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
-    """Write the files into the study's folder and print the comparison on stdout.
+    """Write the recipe and the comparison with the baseline into the study's folder, and print the comparison.
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
     conclusion = _conclusion(compared, config)
-    states = Counter(STATE_NAMES[trial.state] for trial in counted_trials(study))
+    states = Counter(map(state_name, counted_trials(study)))
     candidates = [each.to_json() for each in compared]
     summary = {"study": study.study_name, "trials": states, "candidates": candidates}
-    files = [COMMANDS, *_write_trials(study, folder)]
     if compared:
         best = compared[0]
         origin = "the baseline, which no trial beat" if best.number == BASELINE_NUMBER else f"trial {best.number}"
         _write_recipe(best.params, [f"Values of {origin}.", conclusion], config, folder)
         write_json(folder / "verdict.json", summary)
-        files = ["best.yaml", *files, "verdict.json"]
     if config.json:
         print(json.dumps({"folder": str(folder), **summary}))
     else:
@@ -68,13 +65,13 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
         rows = [table_row(each) for each in candidates]
         table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
         lines = [f"{states.total()} trials: {counts}", *table, conclusion]
-        print("\n".join(map(escape_control, [*lines, f"written to {folder}: {', '.join(files)}"])))
+        print("\n".join(map(escape_control, [*lines, f"written to {folder}"])))
     if compared and compared[0].is_better:
         print(escape_control(f"use it: {_train_command(config, folder / 'best.yaml')}"), file=sys.stderr)
 
 
-def _write_trials(study: Study, folder: Path) -> list[str]:
-    """Write the plots, and one row a trial as ``trials_dataframe`` of Optuna; return the names of the files.
+def _write_trials(study: Study, folder: Path) -> None:
+    """Write the plots, and one row a trial as ``trials_dataframe`` of Optuna.
 
     The columns are number, value, state, seconds, parameters and score.
     """
@@ -83,7 +80,7 @@ def _write_trials(study: Study, folder: Path) -> list[str]:
     table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
     write_text(folder / "trials.csv", csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))
-    return ["trials.csv", *(plot.name for plot in write_plots(study, folder))]
+    write_plots(study, folder)
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:

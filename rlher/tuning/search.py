@@ -1,7 +1,6 @@
 """`rlher optimize`: search for better hyperparameters and test whether the best trials beat the baseline."""
 
 import json
-import re
 import secrets
 import sys
 from collections import Counter
@@ -26,12 +25,12 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMANDS, safe_name
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
-from rlher.tuning.objective import RERUN_SPACE, RerunObjective, SearchObjective
+from rlher.tuning.objective import RERUN_SPACE, Candidates, TrialSpec, rerun_candidate, run_search_trial
 from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.samplers import make_pruner, make_sampler
-from rlher.tuning.significance import Candidates, compare_candidates, select_candidates
+from rlher.tuning.significance import compare_candidates, select_candidates
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
-from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
+from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
 
 
@@ -45,10 +44,11 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises EnvironmentFault: no trial completed.
     """
-    _validate(config)
+    if config.ray_address is not None and config.storage is None:
+        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    default_name = safe_name(f"{config.algo.name}-{config.env.label}-{Path(config.search_space).stem}")
-    folder = Path(config.logs, "optuna", config.study_name or default_name).absolute()
+    name = config.study_name or f"{config.algo.name}-{config.env.label}-{Path(config.search_space).stem}"
+    folder = Path(config.logs, "optuna", safe_name(name)).absolute()
     require_no_link(folder, Path(config.logs))
     space = search_space.load(config.search_space, train_config(config))
     try:
@@ -71,27 +71,19 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMANDS, command + "\n")
-    objective = SearchObjective(config, space, folder / "trials", command)
-    spec = TrialSpec(config, study.study_name, objective, space, folder, config.n_trials)
+    spec = TrialSpec(config, study.study_name, run_search_trial, space, folder, config.n_trials, command)
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
         print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
     try:
-        trials_after = n_candidates * config.rerun_seeds / config.n_seeds
-        run_jobs(TrialJobs(study, spec, f"{folder.name}, search", trials_after), pool, config.progress)
+        run_jobs(TrialJobs(study, spec, f"{folder.name}, search"), pool, config.progress)
         write_search(study, space, config, folder)
         _require_completed_trial(study)
-        candidates = select_candidates(study, config)
+        candidates = select_candidates(study, space, config)
         reruns = _open_reruns(storage, folder.name, candidates, config)
-        spec = TrialSpec(
-            config,
-            reruns.study_name,
-            RerunObjective(config, candidates, folder / "reruns", command),
-            RERUN_SPACE,
-            folder,
-            total=len(counted_trials(reruns)),
-        )
+        total = len(counted_trials(reruns))
+        spec = TrialSpec(config, reruns.study_name, rerun_candidate, RERUN_SPACE, folder, total, command, candidates)
         run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
         require_own_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
@@ -101,17 +93,6 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
         return INTERRUPTED
     write_results(study, compare_candidates(reruns, candidates, config), config, folder)
     return 0
-
-
-def _validate(config: OptimizeConfig) -> None:
-    """Raise UserError for keys that exclude each other or an unusable study name."""
-    if config.ray_address is not None and config.storage is None:
-        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
-    if config.study_name is not None and not re.fullmatch(r"\w[\w.-]*", config.study_name):
-        raise UserError(
-            f"study_name={config.study_name!r} cannot name a folder; "
-            "use letters, digits, '_', '.' and '-', and no '.' or '-' first."
-        )
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space) -> Study:
@@ -127,7 +108,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
-        "space": search_space.describe(space),
+        "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
     is_minimized = OBJECTIVES[config.objective].is_minimized
     direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE

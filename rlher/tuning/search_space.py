@@ -112,11 +112,6 @@ def decode(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
 
 
-def describe(space: Space) -> dict[str, str]:
-    """Return each distribution as text, to compare two spaces and to show to the user."""
-    return {key: str(distribution) for key, distribution in sorted(space.items())}
-
-
 def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read a space and the spaces that it includes, whose keys it overrides.
 

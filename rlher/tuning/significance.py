@@ -12,15 +12,13 @@ from optuna.trial import FrozenTrial
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.tuning.objective import BASELINE_NUMBER
+from rlher.tuning.objective import BASELINE_NUMBER, Candidates
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
-from rlher.tuning.search_space import decode
+from rlher.tuning.search_space import Space, decode
 from rlher.tuning.study_storage import BASELINE
-from rlher.tuning.trials import completed_trials, counted_trials, format_value
+from rlher.tuning.trials import completed_trials, counted_trials, format_value, own_params
 
 CONFIDENCE = 0.95
-Candidates = Mapping[int, Mapping[str, Any]]
-"""Parameters of the baseline and of the best trials, by number."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +99,14 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
-def select_candidates(study: Study, config: OptimizeConfig) -> Candidates:
-    """Return the parameters of the baseline and of the best trials, by number."""
+def select_candidates(study: Study, space: Space, config: OptimizeConfig) -> Candidates:
+    """Return the parameters of the baseline and of the best trials, by number.
+
+    :raises UserError: another program wrote one of them.
+    """
     baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
     best = [trial for trial in rank_trials(study) if trial.params not in baseline]
-    return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
+    return {BASELINE_NUMBER: {}, **{trial.number: own_params(trial, space) for trial in best[: config.rerun_best]}}
 
 
 def compare_candidates(reruns: Study, candidates: Candidates, config: OptimizeConfig) -> list[Candidate]:

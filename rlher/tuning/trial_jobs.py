@@ -7,11 +7,10 @@ how the trial ended. Several commands may share a study; each runs its own trial
 import contextlib
 import time
 import traceback
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -20,53 +19,30 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import describe_error
 from rlher.core.nested import finite_float
 from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import Row
+from rlher.tuning.objective import TrialSpec
 from rlher.tuning.samplers import make_pruner
-from rlher.tuning.scoring import Score
-from rlher.tuning.search_space import Space
 from rlher.tuning.significance import rank_trials
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trials import HEADINGS, HEARTBEAT, REASON, count_unstarted, counted_trials, trial_row
 
-Objective = Callable[[Trial], tuple[float, Score]]
 MAX_RETRY = 2
 """How often a trial is repeated whose worker or command died."""
 MAX_BEST = 5
 """Completed trials in the table of progress."""
 
 
-@dataclass(frozen=True)
-class TrialSpec:
-    """Everything that trials need; it is pickled and sent to workers.
-
-    :param space: the parameters of a trial.
-    :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
-    :param total: number of trials at which the study is complete.
-    """
-
-    config: OptimizeConfig
-    study_name: str
-    objective: Objective
-    space: Space
-    folder: Path
-    total: int
-
-
 class TrialJobs(Jobs):
-    """The trials of a study that this command runs; the table shows the best and the running ones of all commands.
-
-    :param trials_after: how many trials take as long as what follows the study, for the estimate of the time left.
-    """
+    """The trials of a study that this command runs; the table shows the best and the running ones of all commands."""
 
     columns = HEADINGS
 
-    def __init__(self, study: Study, spec: TrialSpec, title: str = "", trials_after: float = 0) -> None:
+    def __init__(self, study: Study, spec: TrialSpec, title: str = "") -> None:
         self.title, self.total = title, spec.total
-        self._study, self._spec, self._trials_after = study, spec, trials_after
+        self._study, self._spec = study, spec
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
         self._next_heartbeat = 0.0
@@ -78,11 +54,6 @@ class TrialJobs(Jobs):
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
         return [trial_row(trial, trial.number in shown) for trial in (*shown.values(), *hidden)]
-
-    def work(self) -> tuple[float, float]:
-        """Return the number of finished trials, and that of all trials."""
-        done = sum(trial.state.is_finished() for trial in counted_trials(self._study))
-        return done, max(self.total, done) + self._trials_after
 
     def start(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
@@ -107,8 +78,8 @@ class TrialJobs(Jobs):
     @wait_for_database
     def is_complete(self) -> bool:
         """Return whether every trial is finished, by this command or by others that joined it."""
-        unstarted = count_unstarted(self._study, self.total)
-        return not unstarted and all(trial.state.is_finished() for trial in counted_trials(self._study))
+        trials = counted_trials(self._study)
+        return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
 
     @wait_for_database
     def _count_unstarted(self) -> int:
@@ -189,7 +160,7 @@ def run_trial(spec: TrialSpec, trial_id: int) -> None:
     """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
     trial = _load_trial(spec, trial_id)
     try:
-        value, score = spec.objective(trial)
+        value, score = spec.objective(spec, trial)
         _record_end(trial.study, trial, None, value, **asdict(score))
     except optuna.TrialPruned:
         _record_end(trial.study, trial, TrialState.PRUNED)

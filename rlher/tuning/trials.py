@@ -19,13 +19,6 @@ HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
-STATE_NAMES = {
-    TrialState.COMPLETE: "done",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "queued",
-}
 HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "parameters")
 """Headings of :func:`trial_row`."""
 
@@ -58,10 +51,24 @@ def require_own_trials(study: Study, space: Space) -> None:
     """
     for trial in study.get_trials(deepcopy=False):
         if not _is_own(trial, space):
-            raise UserError(
-                f"another program wrote trial {trial.number} of the study {study.study_name!r}: it has no score, or "
-                "parameters outside of the search space; choose another --study-name."
-            )
+            raise _other_program(trial)
+
+
+def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
+    """Return the parameters of a trial, to train with them: a database may answer differently each time.
+
+    :raises UserError: as :func:`require_own_trials`.
+    """
+    if not contains(space, trial.params):
+        raise _other_program(trial)
+    return trial.params
+
+
+def _other_program(trial: FrozenTrial) -> UserError:
+    return UserError(
+        f"another program wrote trial {trial.number} of the study: it has no score, or parameters outside of the search "
+        "space; choose another --study-name."
+    )
 
 
 def _is_own(trial: FrozenTrial, space: Space) -> bool:
@@ -89,7 +96,13 @@ def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
         cells = (f"{reported[-1]:.0%} now", "–", "–")
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     name, parameters = _name_and_parameters(trial)
-    return Row(name, STATE_NAMES[trial.state], (*cells, parameters), in_table, trial.state.is_finished(), reason)
+    is_finished = trial.state.is_finished()
+    return Row(name, state_name(trial), (*cells, parameters), in_table, is_finished, share=is_finished, reason=reason)
+
+
+def state_name(trial: FrozenTrial) -> str:
+    """Return Optuna's name of a trial's state: complete, pruned, fail, running or waiting."""
+    return trial.state.name.lower()
 
 
 def failure_reason(trial: FrozenTrial) -> str:

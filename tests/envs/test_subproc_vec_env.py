@@ -63,8 +63,7 @@ def test_a_lost_worker_is_replaced_with_all_its_environments(
     assert envs.restarts == 1
     err = capfd.readouterr().err
     assert err.count(reason) == 1
-    named = f"environments {lost[0]} to {lost[-1]}" if len(lost) > 1 else f"environment {lost[0]}"
-    assert f"the process of {named} " in err
+    assert f"the process of environment {', '.join(map(str, lost))} {reason}" in err
     assert "Traceback" not in err
     for _ in range(30):
         *_, infos = envs.step(actions)

@@ -87,7 +87,7 @@ def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
     assert second.code == 0, second.err
     assert status(tmp_path) == {0: "finished", 1: "finished", 2: "finished"}
     assert {path: path.stat().st_mtime_ns for path in written} == written
-    assert "2 of 3 runs" in second.err
+    assert "1 of 3 runs" in second.err
     assert re.search(r"BitFlipping-v0 +dqn, future +3 ", second.out), "the table of rlher compare"
 
 

@@ -14,8 +14,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning import search_space
-from rlher.tuning.objective import SearchObjective
-from rlher.tuning.trial_jobs import Objective
+from rlher.tuning.objective import TrialSpec, run_search_trial
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -46,8 +45,8 @@ def bit_flipping(n_bits: int = 4) -> EnvConfig:
     return OmegaConf.to_object(OmegaConf.merge(schema, values, {"kwargs": {"n_bits": n_bits}}))
 
 
-def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:
-    """Return the objective of a tiny search in this process, and the parameters of the baseline."""
+def small_search(folder: Path, n_seeds: int) -> tuple[TrialSpec, dict]:
+    """Return a tiny search for this process, and the parameters of the baseline."""
     config = OptimizeConfig(
         algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
         env=bit_flipping(),
@@ -56,15 +55,16 @@ def small_objective(folder: Path, n_seeds: int) -> tuple[SearchObjective, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = search_space.load("her", train_config(config))
-    return SearchObjective(config, space, folder, "rlher"), search_space.baseline_params(space, train_config(config))
+    spec = TrialSpec(config, "small", run_search_trial, space, folder, total=1)
+    return spec, search_space.baseline_params(space, train_config(config))
 
 
-def run_here(study: optuna.Study, objective: Objective, space: search_space.Space, n_trials: int) -> None:
+def run_here(study: optuna.Study, spec: TrialSpec, space: search_space.Space, n_trials: int) -> None:
     """Run trials in this process."""
     for _ in range(n_trials):
         trial = study.ask(space)
         try:
-            value, score = objective(trial)
+            value, score = spec.objective(spec, trial)
             for name, entry in asdict(score).items():
                 trial.set_user_attr(name, entry)
             study.tell(trial, value)

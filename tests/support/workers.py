@@ -12,9 +12,10 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
+from rlher.tuning.objective import TrialSpec
 from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
-from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
+from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
@@ -35,7 +36,7 @@ class Quadratic:
     fails: int = -1
     together: int = 1
 
-    def __call__(self, trial: Trial) -> tuple[float, Score]:
+    def __call__(self, _: TrialSpec, trial: Trial) -> tuple[float, Score]:
         (self.folder / f"{os.getpid()}.pid").touch()
         while len(list(self.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)

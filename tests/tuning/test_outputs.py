@@ -15,7 +15,7 @@ from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.outputs import write_results
 from rlher.tuning.scoring import Score
 from rlher.tuning.significance import Candidate
-from tests.support.small_search import STUDY, run_optimize, small_objective
+from tests.support.small_search import STUDY, run_optimize, small_search
 
 
 def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidate]:
@@ -25,20 +25,14 @@ def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidat
     return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
 
 
-def small_study() -> optuna.Study:
-    study = optuna.create_study()
-    study.add_trial(optuna.create_trial(value=1.0))
-    return study
-
-
 @pytest.mark.parametrize(
     ("gain", "is_better"), [((0.4, 0.1, 0.7), True), ((0.4, -0.1, 0.9), False), ((-0.4, -0.7, -0.1), False)]
 )
 def test_recipe_is_recommended_only_if_it_is_better(
     capsys: pytest.CaptureFixture, tmp_path: Path, gain: tuple[float, float, float], is_better: bool
 ) -> None:
-    config: OptimizeConfig = small_objective(tmp_path, n_seeds=1)[0].config
-    write_results(small_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
+    config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
+    write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
     printed = capsys.readouterr()
     assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
@@ -47,19 +41,19 @@ def test_recipe_is_recommended_only_if_it_is_better(
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
     """But no module of a label."""
-    config = small_objective(tmp_path, n_seeds=1)[0].config
+    config = small_search(tmp_path, n_seeds=1)[0].config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     config = replace(config, env=replace(config.env, name="evil:BitFlipping-v0"))
-    write_results(small_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path)
+    write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path)
     (command,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("use it: ")]
     assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
     assert "evil" not in command
 
 
 def test_failed_reruns_leave_no_recipe(tmp_path: Path) -> None:
-    config = small_objective(tmp_path, n_seeds=1)[0].config
-    write_results(small_study(), [], config, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"trials.csv"}
+    config = small_search(tmp_path, n_seeds=1)[0].config
+    write_results(optuna.create_study(), [], config, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -11,8 +11,9 @@ from optuna.study import Study
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
+from rlher.tuning.objective import TrialSpec
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.trial_jobs import TrialJobs, TrialSpec
+from rlher.tuning.trial_jobs import TrialJobs
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal
 
@@ -34,9 +35,9 @@ def completed_study() -> Study:
     return study
 
 
-def progress_of(study: Study, total: int, **options: float) -> ProgressTable:
+def progress_of(study: Study, total: int) -> ProgressTable:
     spec = TrialSpec(OptimizeConfig(), study.study_name, len, {}, Path(), total)
-    return ProgressTable(TrialJobs(study, spec, "search", **options), enabled=True)
+    return ProgressTable(TrialJobs(study, spec, "search"), enabled=True)
 
 
 @pytest.mark.parametrize("n_stored", [0, 1, len(SCORE_KEYS)])
@@ -51,9 +52,9 @@ def test_table_shows_a_trial_whose_score_is_partly_stored(monkeypatch: pytest.Mo
     assert ("25.0%" in terminal.getvalue()) == (n_stored == len(SCORE_KEYS))
 
 
-def test_time_left_includes_the_reruns(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_left_of_a_search(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     study = optuna.create_study(direction="maximize")
-    progress = progress_of(study, 1, trials_after=10)
+    progress = progress_of(study, 11)
     monkeypatch.setattr("time.monotonic", lambda: progress._start_time + 4)
     study.add_trials(completed_study().trials)
     progress.update()
@@ -66,4 +67,4 @@ def test_searches_on_a_terminal(tmp_path: Path) -> None:
         code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS, "--study-name", f"s{number}"], tmp_path)
         assert code == 0, shown
         assert "Traceback" not in shown
-        assert re.search(r"3\s+(done|running)", shown), "the live table"
+        assert re.search(r"3\s+(complete|running)", shown), "the live table"

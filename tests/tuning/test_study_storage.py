@@ -13,8 +13,9 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
+from rlher.tuning.objective import TrialSpec
 from rlher.tuning.study_storage import open_storage
-from rlher.tuning.trial_jobs import TrialSpec, run_trial
+from rlher.tuning.trial_jobs import run_trial
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
