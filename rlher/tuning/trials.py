@@ -66,8 +66,8 @@ def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
 
 def _other_program(trial: FrozenTrial) -> UserError:
     return UserError(
-        f"another program wrote trial {trial.number} of the study: it has no score, or parameters outside of the search "
-        "space; choose another --study-name."
+        f"another program wrote trial {trial.number} of the study: it has no score, or parameters outside of the "
+        "search space; choose another --study-name."
     )
 
 

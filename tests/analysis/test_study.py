@@ -22,7 +22,6 @@ def test_a_study(rlher) -> None:
     assert "her.goal_selection_strategy=mix" in tuning
     assert "All 40 trials" in tuning
     assert tuning.count('src="data:image/png;base64,') == 1
-    assert "--study-name bits15-poor-start" in tuning
     assert 'id="curves"' not in page
 
 
