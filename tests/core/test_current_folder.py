@@ -1,6 +1,7 @@
 """Nothing is loaded from the current folder."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,16 +10,16 @@ import pytest
 from rlher.core.current_folder import ignore_current_folder
 
 
-def test_neither_modules_nor_compiled_code_of_a_later_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_neither_modules_nor_compiled_code_of_a_later_folder(tmp_path: Path) -> None:
     """Notebooks search the current folder, and torch unpickles what is in its cache."""
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.setenv("PYTHONSAFEPATH", "")
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    started = os.getcwd()
-    ignore_current_folder()
-    monkeypatch.chdir(tmp_path)
-    assert sys.path[0] == started
-    assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_relative_to(Path.home())
+    (tmp_path / "omegaconf.py").write_text("raise SystemExit(3)")
+    code = (
+        f"import os, rlher; os.chdir({str(tmp_path)!r}); rlher.agents(); print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"
+    )
+    names = ("PYTHONSAFEPATH", "TORCHINDUCTOR_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd="/", capture_output=True, text=True)
+    assert Path(done.stdout.strip()).is_relative_to(Path.home()), done.stderr
 
 
 def test_a_user_without_a_home_searches_no_later_folder_either(monkeypatch: pytest.MonkeyPatch) -> None:
