@@ -41,30 +41,22 @@ class Relabeller:
             of up to ``n_steps`` rewards; dones, 1 where nothing is bootstrapped; and discounts of the bootstrapped
             value, which are None for one step.
         """
-        recompute = n_real < len(ids) or self.part_shares is not None
-        if recompute:
+        if n_real < len(ids) or self.part_shares is not None:
             self.reward_and_done.observe(storage)
-        positions = storage.positions(ids)
-        rows, next_obs = storage.transitions(ids, positions)
-        goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
-        if self.n_steps > 1:
-            return rows, *self._sum_steps(storage, ids, rows, goals, changed)
-        rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if recompute:
-            rewards[changed], dones[changed] = self.reward_and_done.under_new_goals(
-                storage, positions[changed], rows[changed], goals
-            )
-        return rows, next_obs, rewards, dones, None
+        rows = storage.rows.take(storage.positions(ids))
+        goals, changed = self._replace_goals(storage, ids, rows, n_real, rng)
+        next_obs, returns, dones, discounts = self._sum_steps(storage, ids, rows, goals, changed)
+        return rows, next_obs, returns, dones, discounts if self.n_steps > 1 else None
 
     def _replace_goals(
-        self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_real: int, rng: np.random.Generator
+        self, storage: Storage, ids: Ids, rows: NDArray, n_real: int, rng: np.random.Generator
     ) -> tuple[NDArray, slice | NDArray]:
         """Write new goals into all but the first ``n_real`` transitions.
 
         :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
         """
         changed: slice | NDArray = slice(n_real, None)
-        own_goals, next_goals = rows["obs"][GOAL], next_obs[GOAL]
+        own_goals = rows["obs"][GOAL]
         goals = own_goals[n_real:]
         if n_real < len(ids):
             episodes = rows["episode"][n_real:]
@@ -84,9 +76,8 @@ class Relabeller:
             is_kept = chosen == KEEP
             if is_kept.any():
                 changed, goals = n_real + np.flatnonzero(~is_kept), goals[~is_kept]
-            own_goals[changed] = next_goals[changed] = goals
+            own_goals[changed] = goals
         if self.part_shares is not None:  # the goal may change in every step: use the one before the step
-            next_goals[:] = own_goals
             return own_goals, slice(0, None)
         return goals, changed
 
@@ -123,7 +114,7 @@ class Relabeller:
             rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in recomputed)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
-        _, next_obs = storage.transitions(ends, storage.positions(ends))
+        next_obs = storage.next_obs(ends)
         next_obs[GOAL][changed] = goals
         return next_obs, returns, ended, (self.gamma**taken).astype(np.float32)
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +21,12 @@ from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import ObservedRewards, RewardAndDone
-from rlher.her.rewards import RewardFunction
+from rlher.her.rewards import RewardFunction, local_env, reward_of_env
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
 from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
 from rlher.her.trajectories import Trajectory, store
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
-
-CPU = th.device("cpu")
 
 
 class HerReplayBufferSamples(NamedTuple):
@@ -162,7 +161,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def __repr__(self) -> str:
         stored, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
-        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs, {self.nbytes / 1e6:.1f} MB)"
+        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs)"
 
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
@@ -244,11 +243,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Transitions stored, over all environments, without the demonstrations."""
         return self.storage.count
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the stored transitions take."""
-        return self.storage.nbytes
-
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
@@ -314,8 +308,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
         """Return an array as a tensor on the buffer's device. On the processor they share their memory."""
-        tensor = th.from_numpy(array)  # as_tensor takes three times as long
-        return tensor if self.device == CPU else tensor.to(self.device)
+        return th.as_tensor(array, device=self.device)
 
     def _n_real(self, count: int) -> int:
         """Return how many of ``count`` transitions keep their goals."""
@@ -353,15 +346,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
-    def refresh_env(self) -> None:
-        """Take ``compute_reward`` from the environment again, after its environments were replaced."""
-        if self._reward is not None and self._reward.of_env:
-            self._reward = None
-
     @property
     def samples_while_env_steps(self) -> bool:
         """Whether batches can be sampled during a step of the environment: ``compute_reward`` runs in this process."""
-        return not self._reward_function().remote
+        return not self._reward_function().of_env or local_env(self.env) is not None
 
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
@@ -370,7 +358,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                     "HerReplayBuffer needs an environment for the rewards of virtual transitions: "
                     "pass env= or compute_reward=, or call set_env() after loading."
                 )
-            self._reward = RewardFunction.of(self.env)
+            self._reward = RewardFunction(partial(reward_of_env, self.env), of_env=True)
         return self._reward
 
     def save(self, path: str | os.PathLike) -> None:
@@ -403,11 +391,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.restore(priorities)
-        except saving.UnsuitableFile:
-            raise
         except Exception as error:
             self.reset()
-            raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+            raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
         self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:

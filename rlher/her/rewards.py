@@ -22,6 +22,26 @@ NOT_VECTORISED = (
 """Message about a :func:`batch_problem`."""
 
 
+def local_env(env: Any) -> Any:
+    """Return an environment in this process that has the rewards of a vectorised environment; None: there is none.
+
+    :param env: an SB3 ``VecEnv``. One with processes may have an environment in this process as ``reward_env``.
+    """
+    while hasattr(env, "venv"):
+        env = env.venv
+    return env.envs[0] if hasattr(env, "envs") else getattr(env, "reward_env", None)
+
+
+def reward_of_env(env: Any, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> Any:
+    """Return ``compute_reward`` of a vectorised environment's first environment, which may be replaced between calls.
+
+    In this process it is called directly; in another process through ``env_method``, one message per batch.
+    """
+    if (local := local_env(env)) is not None:
+        return local.get_wrapper_attr("compute_reward")(achieved, desired, infos)
+    return env.env_method("compute_reward", achieved, desired, infos, indices=[0])[0]
+
+
 class RewardFunction:
     """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where necessary.
 
@@ -30,34 +50,12 @@ class RewardFunction:
     rows, after one warning.
 
     :param call: the function, vectorised or not.
-    :param of_env: whether it was taken from an environment, and so is not pickled.
-    :param remote: whether it runs in another process, which must not be in the middle of a step.
+    :param of_env: whether it is :func:`reward_of_env`, and so is not pickled.
     """
 
-    def __init__(self, call: Callable[..., Any], of_env: bool = False, remote: bool = False) -> None:
-        self.call, self.of_env, self.remote = call, of_env, remote
+    def __init__(self, call: Callable[..., Any], of_env: bool = False) -> None:
+        self.call, self.of_env = call, of_env
         self._vectorised: bool | None = None
-
-    @classmethod
-    def of(cls, env: Any) -> "RewardFunction":
-        """Return the function of a vectorised environment's first environment.
-
-        In this process it is called directly; in another process through ``env_method``, one message per batch.
-
-        :param env: an SB3 ``VecEnv``. One with processes may have an environment in this process as ``reward_env``.
-        :raises AttributeError: the environment has no ``compute_reward``.
-        """
-        inner = env
-        while hasattr(inner, "venv"):
-            inner = inner.venv
-        local = inner.envs[0] if hasattr(inner, "envs") else getattr(inner, "reward_env", None)
-        if local is not None:
-            return cls(local.get_wrapper_attr("compute_reward"), of_env=True)
-
-        def remote(achieved: Any, desired: Any, info: Any) -> Any:
-            return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
-
-        return cls(remote, of_env=True, remote=True)
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
         """Return the (n,) rewards of n pairs of goals.
@@ -71,17 +69,13 @@ class RewardFunction:
             return np.zeros(0)
         infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
-            self._vectorised = self._warn_if_not_vectorised(achieved, desired, infos)
+            problem = batch_problem(self.call, achieved[:CHECKED], desired[:CHECKED], infos[:CHECKED])
+            if problem is not None:
+                warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
+            self._vectorised = problem is None
         if self._vectorised:
             return np.asarray(self.call(achieved, desired, infos)).reshape(count)
         return _row_by_row(self.call, achieved, desired, infos)
-
-    def _warn_if_not_vectorised(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
-        """Return whether the function can be called on batches; warn if it cannot."""
-        problem = batch_problem(self.call, achieved[:CHECKED], desired[:CHECKED], infos[:CHECKED])
-        if problem is not None:
-            warnings.warn(NOT_VECTORISED.format(problem), stacklevel=3)
-        return problem is None
 
 
 def batch_problem(

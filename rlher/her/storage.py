@@ -60,7 +60,7 @@ class Layout:
         """
         obs = np.dtype([(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()], align=True)
         fields: list[tuple] = [
-            ("obs", obs),  # first, so that it is adjacent to the end of the row before
+            ("obs", obs),
             ("action", sample_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
             ("goal_independent", np.float32),  # reward that compute_reward does not explain, once observed
@@ -76,13 +76,8 @@ class Layout:
 
     @property
     def transition_bytes(self) -> int:
-        """Bytes of a transition."""
+        """Bytes of a transition. An episode takes those of an observation more."""
         return self.row.itemsize + self.achieved.itemsize
-
-    @property
-    def episode_bytes(self) -> int:
-        """Bytes that are stored once per episode: its last observation, first and last id."""
-        return self.observation.itemsize + 16
 
 
 def sample_dtype(dtype: Any) -> np.dtype:
@@ -124,21 +119,16 @@ class Storage:
 
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
-        # One row more than transitions: it repeats a ring's first row, so that a row and the next are always adjacent.
-        # The episodes of a ring are stored in turn as well, in as many places.
-        count = sum(self.sizes + 1)
-        self._repeats = np.cumsum(self.sizes + 1) - 1
-        self.starts = self._repeats - self.sizes
+        # The episodes of a ring are stored in turn as well. With episodes of one step, there is one more than there are
+        # transitions, because an episode begins before the oldest one is evicted.
+        places = self.sizes + 1
+        count = sum(places)
+        self.starts = np.cumsum(places) - places
         self.rows, self.next_achieved = np.zeros(count, self.layout.row), np.zeros(count, self.layout.achieved)
         self.infos = None
         self.first_id, self.last_id = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
         self.newest_episode = self.starts - 1  # at first, none
-        # Views of each row together with the next observation; without fields, NumPy copies them ten times faster.
-        row, observation = self.layout.row, self.layout.observation
-        self._pair = np.dtype([("row", row), ("next_obs", observation)], align=True)
-        opaque = np.dtype((np.void, self._pair.itemsize))
-        self._opaque_pairs = np.ndarray(count - 1, opaque, self.rows, strides=(row.itemsize,))
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -253,12 +243,6 @@ class Storage:
         return len(self.sizes) > self.n_envs
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the transitions and episodes stored."""
-        episodes = sum(len(self.episodes(ring)) for ring in range(len(self.sizes)))
-        return int(self._counts.sum()) * self.layout.transition_bytes + episodes * self.layout.episode_bytes
-
-    @property
     def _counts(self) -> NDArray[np.int64]:
         """For each ring, transitions stored."""
         return np.minimum(self.added, self.sizes)
@@ -293,10 +277,6 @@ class Storage:
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
-        if self.n_envs == 1:  # the usual case, in a third of the time
-            added = int(self.added[0])
-            stored = min(added, self.capacity)
-            return added - stored + (rng.random(count) * stored).astype(np.int64)
         ends = np.cumsum(self._counts[: self.n_envs])
         number = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
         env = np.searchsorted(ends, number, side="right")
@@ -308,8 +288,6 @@ class Storage:
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
-        if len(self.sizes) == 1:  # the usual case in a third of the time
-            return ids % self.capacity
         ring, number = ids >> SPAN_BITS, ids & (SPAN - 1)
         return self.starts.take(ring) + number % self.sizes.take(ring)
 
@@ -334,18 +312,13 @@ class Storage:
         """Return whether these are ids of demonstrations."""
         return ids >> SPAN_BITS == self.n_envs
 
-    def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
-        """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
-
-        :param ids: (n,) of the transitions.
-        :param positions: (n,) of the transitions.
-        """
-        self.rows.put(self._repeats, self.rows.take(self.starts))
-        pairs = self._opaque_pairs[positions].view(self._pair)
-        rows, next_obs = pairs["row"], pairs["next_obs"]
-        at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))
-        next_obs[at_end] = self.last_obs.take(rows["episode"][at_end])
-        return rows, next_obs
+    def next_obs(self, ids: Ids) -> NDArray:
+        """Return (n,) packed observations that follow transitions, as copies."""
+        episodes = self.rows["episode"][self.positions(ids)]
+        next_obs = self.rows.take(self.positions(ids + 1))["obs"]
+        at_end = np.flatnonzero(ids == self.last_id.take(episodes))
+        next_obs[at_end] = self.last_obs.take(episodes[at_end])
+        return next_obs
 
     # ------------------------------------------------------------------------------------ files and pickling
 

@@ -129,11 +129,11 @@ class ProgressCallback(BaseCallback):
 
 
 class DiagnosticsCallback(BaseCallback):
-    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and two counts.
+    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
     :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
-    bounds since the last log. ``env/restarts`` are replaced worker processes, ``replay_buffer/nbytes`` bytes.
+    bounds since the last log. The last is the number of worker processes that were replaced.
     """
 
     training_env: RepeatableVecEnv
@@ -146,7 +146,6 @@ class DiagnosticsCallback(BaseCallback):
         # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
         if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
             self.logger.record("env/restarts", self.training_env.total_restarts)
-            self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)
             episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
                 if (share := episode_share(episodes, name)) is not None:
