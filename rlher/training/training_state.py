@@ -44,23 +44,21 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
     :param progress: further JSON values for ``state.json``.
     """
     (folder / MODEL).write_bytes(model_file.to_bytes(model))
-    numpy_state: Any = np.random.get_state(legacy=False)
-    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
         "updates_due": model.updates_due,
         "generators": {
             "python": random.getstate(),
-            "numpy": numpy_state,
-            "torch": th.get_rng_state().tolist(),
-            "cuda": [state.tolist() for state in th.cuda.get_rng_state_all()] if th.cuda.is_available() else [],
+            "numpy": np.random.get_state(legacy=False),
+            "torch": th.get_rng_state(),
+            "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else [],
             "action_space": model.action_space.np_random.bit_generator.state,
             "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
         **progress,
     }
-    (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
+    (folder / "state.json").write_text(json.dumps(state, default=lambda value: value.tolist()))
 
 
 def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
@@ -101,7 +99,6 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """
     version, internal, gauss = saved["python"]
     random.setstate((version, tuple(internal), gauss))
-    saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
     np.random.set_state(saved["numpy"])
     model.action_space.np_random.bit_generator.state = saved["action_space"]
     th.set_rng_state(th.tensor(saved["torch"], dtype=th.uint8))

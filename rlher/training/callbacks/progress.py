@@ -83,9 +83,8 @@ class ProgressCallback(BaseCallback):
         :param name: of the updates, such as "cloning updates".
         """
         now = time.monotonic()
-        if self._has_bar:
-            self._bar.update(self._task, completed=done, total=total, unit=name)
-        elif self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
+        self._bar.update(self._task, completed=done, total=total, unit=name)
+        if self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
             print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
             self._line_time = now
         if done == total:
