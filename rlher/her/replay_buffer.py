@@ -176,8 +176,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             stored, which demonstrations do not have.
         """
         if self.storage.count or self.copy_info_dict:
-            reason = "copy_info_dict=True needs infos, which they lack" if self.copy_info_dict else "it is not empty"
-            raise ValueError(f"demonstrations cannot be added to this replay buffer: {reason}.")
+            raise ValueError("demonstrations have no infos, but the buffer has copy_info_dict=True, or is not empty.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))

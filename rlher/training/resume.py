@@ -84,7 +84,8 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
     values = compared_values(run.config, "resume")
-    recorded = training_state.load_config(checkpoint)
+    recorded = read_json(checkpoint / training_state.STATE).get("config")
+    recorded = recorded if isinstance(recorded, dict) else {}  # if it is invalid, restoring says so
     if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
         raise UserError(
             f"{run.folder / CONFIG} was changed since its checkpoint was written: {', '.join(changed)}; restore the "

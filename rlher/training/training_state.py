@@ -22,7 +22,7 @@ from rlher.core.safe_read import stored_arrays
 from rlher.run import model_file
 from rlher.run.checkpoint_files import timesteps_of
 
-MODEL = "model.zip"
+MODEL, STATE = "model.zip", "state.json"
 
 COUNTERS = (
     "num_timesteps",
@@ -58,7 +58,7 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
         },
         **progress,
     }
-    (folder / "state.json").write_text(json.dumps(state, default=lambda value: value.tolist()))
+    (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
 
 def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
     model_file.load_all(folder / MODEL, model)
-    state: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    state: dict[str, Any] = json.loads((folder / STATE).read_text())
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder):
@@ -78,18 +78,6 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     for name in STATISTICS:
         setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
     return state
-
-
-def load_config(folder: Path) -> dict[str, Any]:
-    """Return the values by dotted key that a checkpoint was written with.
-
-    An invalid file has none; :func:`load` reports it.
-    """
-    try:
-        recorded = json.loads((folder / "state.json").read_text())["config"]
-        return dict(recorded)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return {}
 
 
 def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
