@@ -79,14 +79,15 @@ def pause(transitions: int, priority: str) -> dict:
             seconds.append(time.perf_counter() - started)
         disk = on_disk(Path(folder))
     envs.close()
+    size = buffer.n_transitions * buffer.storage.layout.transition_bytes
     return {
         "transitions": buffer.n_transitions,
         "priority": priority,
         "first_seconds": round(seconds[0], 3),
         "pause_seconds": round(median(seconds[1:]), 3),
         "longest": round(max(seconds[1:]), 3),
-        "disk_over_buffer": round(disk / buffer.nbytes, 3),
-        "buffer_megabytes": round(buffer.nbytes / 1e6, 1),
+        "disk_over_buffer": round(disk / size, 3),
+        "buffer_megabytes": round(size / 1e6, 1),
     }
 
 

@@ -37,7 +37,8 @@ import psutil
 from same_run import differences
 
 from rlher.core.console import prepare_streams
-from rlher.run.checkpoint_files import DamagedCheckpoint, newest_first, verify
+from rlher.core.errors import DamagedFile
+from rlher.run.checkpoint_files import newest_first, verify
 
 COMMON = (
     "total_timesteps=900 checkpoint.every=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "
@@ -381,7 +382,7 @@ def damaged_checkpoints(folder: Path) -> list[str]:
         for checkpoint in newest_first(parent):
             try:
                 verify(checkpoint)
-            except DamagedCheckpoint as error:
+            except DamagedFile as error:
                 errors.append(str(error))
     return errors
 

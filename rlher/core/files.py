@@ -66,9 +66,7 @@ def user_error_on_write(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "free space" if is_full else "choose another folder"
-        raise UserError(f"cannot write {path}: {os_error_reason(error)}; {advice}.") from error
+        raise UserError(f"cannot write {path}: {os_error_reason(error)}; check its folder and the disk.") from error
 
 
 @contextlib.contextmanager

@@ -172,14 +172,12 @@ class Energy(Priority):
         goal_parts: int = 1,
     ) -> None:
         self.size = math.prod(storage.next_achieved.shape[1:]) // goal_parts
-        if not 0 < floor <= 1:
-            raise ValueError(f"energy has floor={floor}; use a floor above 0 and at most 1.")
-        if (height is None) != (step_seconds is None):
-            raise ValueError(f"energy has height={height} and step_seconds={step_seconds}; give both or none.")
-        if height is not None and not (0 <= height < self.size and 0 < (step_seconds or 0) < np.inf):
+        is_plain = height is None and step_seconds is None
+        has_units = height in range(self.size) and 0 < (step_seconds or 0) < np.inf
+        if not (0 < floor <= 1 and (is_plain or has_units)):
             raise ValueError(
-                f"energy has height={height} and step_seconds={step_seconds}; use an index from 0 to {self.size - 1} "
-                "and a finite number above 0."
+                f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
+                f"most 1, and both or none of an index from 0 to {self.size - 1} and a finite number above 0."
             )
         self.floor, self.height, self.step_seconds = floor, height, step_seconds
         super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds, goal_parts=goal_parts)

@@ -162,7 +162,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def __repr__(self) -> str:
         stored, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
-        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs, {self.nbytes / 1e6:.1f} MB)"
+        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs)"
 
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
@@ -177,8 +177,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             stored, which demonstrations do not have.
         """
         if self.storage.count or self.copy_info_dict:
-            reason = "copy_info_dict=True needs infos, which they lack" if self.copy_info_dict else "it is not empty"
-            raise ValueError(f"demonstrations cannot be added to this replay buffer: {reason}.")
+            raise ValueError("demonstrations have no infos, but the buffer has copy_info_dict=True, or is not empty.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
@@ -243,11 +242,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def n_transitions(self) -> int:
         """Transitions stored, over all environments, without the demonstrations."""
         return self.storage.count
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the stored transitions take."""
-        return self.storage.nbytes
 
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
@@ -403,11 +397,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.restore(priorities)
-        except saving.UnsuitableFile:
-            raise
         except Exception as error:
             self.reset()
-            raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+            raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
         self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:

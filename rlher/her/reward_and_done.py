@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.rewards import RewardFunction
-from rlher.her.storage import GOAL, Ids, Positions, Storage
+from rlher.her.storage import GOAL, Positions, Storage
 
 Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -26,9 +26,6 @@ RELABEL_DONE = ("auto", "keep", "success", "never")
 
 ROUNDING = 1e-5
 """Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
-
-CHUNK = 16_384
-"""Transitions observed in one call of ``compute_reward``."""
 
 
 @dataclass
@@ -90,11 +87,6 @@ class RewardAndDone:
         if not is_needed or since == storage.added.tolist():
             return
         ids = storage.ids_since(since)
-        for start in range(0, len(ids), CHUNK):
-            self._observe(storage, ids[start : start + CHUNK])
-        self.observed.transitions = storage.added.tolist()
-
-    def _observe(self, storage: Storage, ids: Ids) -> None:
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
@@ -105,6 +97,7 @@ class RewardAndDone:
         storage.rows["goal_independent"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.sparse_values
         )
+        self.observed.transitions = storage.added.tolist()
 
     def observe_at_goal(self, rewards: Floats) -> None:
         """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`observe_rewards`."""

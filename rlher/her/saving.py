@@ -23,10 +23,6 @@ OF_PRIORITIES = "priorities/"
 """Beginning of the names of the priorities' arrays in the file."""
 
 
-class UnsuitableFile(ValueError):
-    """A file contains no replay buffer, or one of another version, other spaces or another size."""
-
-
 def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], priorities: Mapping[str, NDArray]) -> None:
     """Write a storage into a file.
 
@@ -55,23 +51,20 @@ def load(
     """Return a storage with the content of a file, and the ``extra`` and ``priorities`` that it was saved with.
 
     :param make_storage: returns an empty storage for that many steps of demonstrations.
-    :raises UnsuitableFile: the file holds no buffer, or one of other spaces, another capacity or another number of
-        environments.
-    :raises Exception: of JSON, NumPy or zip: it is damaged.
+    :raises Exception: the file holds no buffer, or one of other spaces, another capacity or another number of
+        environments; or one of JSON, NumPy or zip, because it is damaged.
     """
     with stored_arrays(Path(path)) as stored:
         arrays = dict(stored)
     state = json.loads(str(arrays.pop(STATE))) if STATE in arrays else {}
     if state.get("version") != VERSION:
-        raise UnsuitableFile(f"{path} holds no replay buffer that this version can read; check the path.")
+        raise ValueError("it holds no replay buffer that this version can read; check the path")
     sizes, n_envs = state["sizes"], state["n_envs"]
     storage = make_storage(sum(sizes[n_envs:]))
     if state["layout"] != str(storage.layout):
-        raise UnsuitableFile(f"the replay buffer in {path} has other spaces; use its environment.")
+        raise ValueError("it has other spaces; use its environment")
     if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
-        raise UnsuitableFile(
-            f"the replay buffer in {path} has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same."
-        )
+        raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")
     storage.added[:], storage.running[:] = state["added"], state["running"]
     storage.restore(arrays)
     of_priorities = {name: array for name, array in arrays.items() if name.startswith(OF_PRIORITIES)}

@@ -79,11 +79,6 @@ class Layout:
         """Bytes of a transition."""
         return self.row.itemsize + self.achieved.itemsize
 
-    @property
-    def episode_bytes(self) -> int:
-        """Bytes that are stored once per episode: its last observation, first and last id."""
-        return self.observation.itemsize + 16
-
 
 def sample_dtype(dtype: Any) -> np.dtype:
     """Return the type of sampled tensors: float32 for float64, else the same type (images stay uint8)."""
@@ -251,12 +246,6 @@ class Storage:
     def has_demonstrations(self) -> bool:
         """Whether there are demonstrations."""
         return len(self.sizes) > self.n_envs
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the transitions and episodes stored."""
-        episodes = sum(len(self.episodes(ring)) for ring in range(len(self.sizes)))
-        return int(self._counts.sum()) * self.layout.transition_bytes + episodes * self.layout.episode_bytes
 
     @property
     def _counts(self) -> NDArray[np.int64]:

@@ -162,7 +162,7 @@ def strategy_of(
         return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
-        raise ValueError(f"goal_selection_strategy={name!r} is unknown; use {', '.join(STRATEGIES)}.")
+        raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
     return STRATEGIES[known]
 
 
@@ -192,24 +192,17 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
 def mix_of(
     weights: Mapping[str | Strategy, float] | None, kwargs: Mapping[str, Any] | None = None
 ) -> list[tuple[Strategy | None, float]]:
-    """Return the strategies of a mix with weights above 0, by default those of :data:`DEFAULT_MIX`.
+    """Return the strategies of a mix with their weights, by default those of :data:`DEFAULT_MIX`.
 
     :param weights: by the name of a strategy, a function, or ``module:name``; that of ``"original"`` is for the goal as
         collected.
     :param kwargs: keyword arguments of the user's own strategies.
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
     """
-    mix = DEFAULT_MIX if weights is None else weights
-    known = [*(each for each in STRATEGIES if each != "mix"), ORIGINAL]
-    for name, weight in mix.items():
-        if not callable(name) and name not in known and ":" not in name:
-            raise ValueError(f"goal_mix has the unknown strategy {name!r}; use {', '.join(known)}.")
-        if not 0 <= weight < np.inf:
-            raise ValueError(f"goal_mix has the weight {weight} for {name!r}; use a finite number of at least 0.")
-    if not any(mix.values()):
-        raise ValueError("goal_mix has no weight above 0; give one strategy a weight.")
+    parts: Mapping[Any, float] = DEFAULT_MIX if weights is None else weights
+    if "mix" in parts or not all(0 <= weight < np.inf for weight in parts.values()) or not any(parts.values()):
+        raise ValueError(f"goal_mix={parts} is invalid; use finite weights of at least 0, one above 0, without mix.")
     return [
         (None if name == ORIGINAL else strategy_of(name, kwargs, "her.goal_mix"), weight)
-        for name, weight in mix.items()
-        if weight > 0
+        for name, weight in parts.items()
     ]

@@ -52,10 +52,9 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
             rows["obs"] = obs[:-1]
             copy_into(observations[ACHIEVED], achieved)
             copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["action"])
-            if isinstance(action_space, spaces.Discrete):  # out of range, it would be an index out of bounds later
-                offset = rows["action"] - action_space.start
-                if ((offset < 0) | (offset >= action_space.n)).any():
-                    raise ValueError("an action is out of range")
+            # Of a Discrete space, it would be an index out of bounds later.
+            if isinstance(action_space, spaces.Discrete) and not all(map(action_space.contains, rows["action"][:, 0])):
+                raise ValueError("an action is out of range")
             rows["reward"] = np.asarray(trajectory.rewards).reshape(-1)
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error

@@ -9,22 +9,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from rlher.core.errors import DamagedFile, first_line
 from rlher.core.files import sync, write_json
 from rlher.core.safe_read import links_outside
 
 MANIFEST = "checkpoint.json"
 
 
-class DamagedCheckpoint(Exception):
-    """A checkpoint does not match its checksums."""
-
-
-def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int) -> Path:
+def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int) -> None:
     """Write a checkpoint, and delete all but the newest ``keep``.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
     :param fill: writes the files into a folder.
-    :return: folder of the checkpoint.
     :raises OSError: it cannot be written; earlier checkpoints are unchanged.
     """
     for unfinished in parent.glob(".*.new"):  # left by a run that was killed while it wrote
@@ -48,7 +44,6 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int)
         shutil.rmtree(temporary, ignore_errors=True)
     for old in newest_first(parent)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
-    return path
 
 
 def newest_first(parent: Path) -> list[Path]:
@@ -67,23 +62,23 @@ def timesteps_of(folder: Path) -> int:
 def verify(folder: Path) -> None:
     """Compare every file of a checkpoint with its checksum.
 
-    :raises DamagedCheckpoint: a file is missing, changed or not a regular file, or the manifest cannot be read.
+    :raises DamagedFile: a file is missing, changed or not a regular file, or the manifest cannot be read.
     :raises OSError: the disk does not answer, or reading is not permitted.
     """
     try:
         for path in folder.rglob("*"):  # files missing in the manifest are not read, but could be written through
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                raise DamagedCheckpoint(f"{path} is a link or not a regular file.")
+                raise DamagedFile(path, "it is a link or not a regular file")
         sums: dict[str, str] = dict(json.loads((folder / MANIFEST).read_text())["sha256"])
         for name, digest in sums.items():
             if links_outside(folder / name, folder):
-                raise DamagedCheckpoint(f"{folder / MANIFEST} names a file outside the checkpoint.")
+                raise DamagedFile(folder / MANIFEST, "it names a file outside the checkpoint")
             if _digest(folder / name) != digest:
-                raise DamagedCheckpoint(f"{folder / name} has changed since it was written.")
+                raise DamagedFile(folder / name, "it has changed since it was written")
     except (FileNotFoundError, ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
-        raise DamagedCheckpoint(f"{folder} is damaged: {error}.") from error
+        raise DamagedFile(folder, first_line(error)) from error
     if not sums:
-        raise DamagedCheckpoint(f"{folder} is empty.")
+        raise DamagedFile(folder, "it is empty")
 
 
 def _digest(file: Path) -> str:

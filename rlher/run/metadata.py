@@ -100,7 +100,8 @@ def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
     :param signed: file in the folder that is signed if this user wrote it.
     """
     keys = [key for key, item in run_keys().items() if item.metadata.get("may_name_code")]
-    may_name_code = re.compile(rf".*:|[-+]*(config.dir|cd|{'|'.join(map(re.escape, keys))})\b", re.DOTALL)
+    names = "|".join(map(re.escape, ["config-dir", "cd", *keys]))
+    may_name_code = re.compile(rf"(?![\w.]+=[-+.\de]+$)(.*:|[-+]*({names})\b)", re.DOTALL)  # a number does not
     found, is_own = [], is_signed(folder / signed)
     for line in read_text(folder / COMMANDS).splitlines():
         with contextlib.suppress(ValueError):  # a quote that is not closed

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gymnasium as gym
-import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
@@ -28,9 +27,6 @@ ACTING = ("actor.", "q_net.", "quantile_net.")
 
 NORMALIZER = "features_extractor.normalizer."
 """Part of the names of the statistics by which a policy normalises observations."""
-
-ENT_COEF_OPTIMIZER = "ent_coef_optimizer"
-"""Optimiser of an entropy coefficient that is learnt."""
 
 FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
@@ -59,9 +55,7 @@ def _as_user_error(path: Path) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise UserError(f"there is no model file {path}.") from None
-    except KeyError as error:
-        raise DamagedFile(path, f"it lacks {error}, or was not written by rlher") from error
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, EOFError, OSError, KeyError) as error:  # KeyError: a file is missing in the zip
         raise DamagedFile(path, first_line(error)) from error
     except (RuntimeError, ValueError, AttributeError, TypeError) as error:
         reason = _misfit(error) if "state_dict" in str(error) else first_line(error)
@@ -72,6 +66,8 @@ def _as_user_error(path: Path) -> Iterator[None]:
 
 def _misfit(error: Exception) -> str:
     """Return what torch found first in a model with other networks."""
+    if NORMALIZER in str(error):
+        return "only one of them was made with normalize.enabled=true"
     details = [line.strip().rstrip(".") for line in str(error).splitlines()[1:] if line.strip()]
     return f"its networks differ ({details[0][:160]})" if details else "its networks differ"
 
@@ -84,7 +80,6 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
     with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
-        _require_same_normalization(archive, tensors, model)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
             raise ValueError("its networks differ")
@@ -100,9 +95,6 @@ def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
         _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
-        if ENT_COEF_OPTIMIZER in parameters and getattr(model, ENT_COEF_OPTIMIZER, None) is None:
-            raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
-        _require_same_normalization(archive, parameters["policy"], model)
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (read_tensors(archive.read(VARIABLES), model.device) or {}).items():
@@ -117,16 +109,6 @@ def read_timesteps(path: Path) -> int:
     """
     with _as_user_error(path), open_zip(path) as archive:
         return int(json.loads(archive.read("data"))["num_timesteps"])
-
-
-def _require_same_normalization(
-    archive: zipfile.ZipFile, tensors: dict[str, th.Tensor], model: OffPolicyAlgorithm
-) -> None:
-    """Raise UserError unless both or neither of a file's policy and a model's normalise observations."""
-    trained, wanted = (any(NORMALIZER in name for name in names) for names in (tensors, model.policy.state_dict()))
-    if trained != wanted:
-        value = str(trained).lower()
-        raise UserError(f"{archive.filename} was trained with normalize.enabled={value}; use the same value here.")
 
 
 # ------------------------------------------------------------------------------------------------------ spaces

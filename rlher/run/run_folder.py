@@ -29,7 +29,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
-from rlher.core.errors import DamagedFile, UserError, did_you_mean, first_line
+from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_read import read_yaml, require_no_link
 from rlher.run.metadata import COMMANDS, METADATA, describe_run
@@ -78,8 +78,7 @@ class RunFolder:
         if name in (*MODELS, *kept):
             return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
-        near = did_you_mean(name, MODELS)
-        raise UserError(f"{self} has no model {name!r}{near}; use best or last, or {steps}.")
+        raise UserError(f"{self} has no model {name!r}; use best or last, or {steps}.")
 
     def require_folder(self) -> None:
         """Raise UserError if the folder was moved, deleted or replaced; called before a training run writes."""

@@ -5,7 +5,6 @@
 """
 
 import contextlib
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, os_error_reason, require_package
 from rlher.core.files import user_error_on_write, write_text
-from rlher.core.nested import flatten
+from rlher.core.nested import finite_float, flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import build_class, import_named
 from rlher.run.run_folder import TRAINING_LOG, RunFolder
@@ -194,9 +193,5 @@ class ServiceWriter(KVWriter):
 
 def _finite_numbers(values: dict[str, Any]) -> dict[str, float]:
     """Return the values that are finite numbers, as floats."""
-    is_number = (int, float, np.number)
-    return {
-        key: float(value)
-        for key, value in values.items()
-        if isinstance(value, is_number) and not isinstance(value, bool) and math.isfinite(value)
-    }
+    plain = {key: value.item() if isinstance(value, np.number) else value for key, value in values.items()}
+    return {key: float(value) for key, value in plain.items() if finite_float(value) is not None}

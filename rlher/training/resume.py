@@ -8,27 +8,16 @@ from pathlib import Path
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, os_error_reason
+from rlher.core.errors import DamagedFile, UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json, read_text
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.run.run_folder import COMMANDS, METADATA, RESULT, RunFolder
+from rlher.run.run_folder import COMMANDS, CONFIG, METADATA, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult, print_header
 from rlher.training.setup import prepare
 from rlher.training.trainer import Trainer
-
-
-class ChangedConfig(UserError):
-    """A run's ``config.yaml`` has other values than its checkpoint was written with; ``keys`` names them."""
-
-    def __init__(self, run: RunFolder, keys: list[str]) -> None:
-        super().__init__(
-            f"{run.folder / run_folder.CONFIG} was changed since its checkpoint was written: {', '.join(keys)}; "
-            f"restore the file, or start a new run with {run.init_from_override()}."
-        )
-        self.keys = keys
 
 
 def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder, RunResult]:
@@ -37,8 +26,8 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
     :param config: the run's own, except for the keys that may change.
     :param command: the command line, for the run folder.
     :return: the run with its new config, and its result.
-    :raises ChangedConfig: ``config.yaml`` was changed where it may not be; nothing was written.
-    :raises UserError: it is finished, is being trained by another process, or its checkpoint cannot be loaded.
+    :raises UserError: it is finished, is being trained by another process, its ``config.yaml`` was changed where it may
+        not be, or its checkpoint cannot be loaded.
     """
     with run_folder.locked(run.folder):
         require_own_files(run.folder)
@@ -49,8 +38,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
             _require_recorded_values(run, checkpoint)
-            where = f"resumed at {done:,} of {config.total_timesteps:,} steps"
-            notes = [where, *damaged]
+            notes = [f"resumed at {done:,} of {config.total_timesteps:,} steps", *damaged]
         _require_steps_left(run, config, checkpoint, damaged)
         trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
         with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
@@ -78,7 +66,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     for checkpoint in checkpoint_files.newest_first(folder):
         try:
             checkpoint_files.verify(checkpoint)
-        except checkpoint_files.DamagedCheckpoint as error:
+        except DamagedFile as error:
             damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
             with contextlib.suppress(OSError):
                 shutil.rmtree(checkpoint)
@@ -91,14 +79,18 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
 
 
 def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
-    """Raise ChangedConfig if a key that may not change has another value than when the checkpoint was written.
+    """Raise UserError if a key that may not change has another value than when the checkpoint was written.
 
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
     values = compared_values(run.config, "resume")
-    recorded = training_state.load_config(checkpoint)
+    recorded = read_json(checkpoint / training_state.STATE).get("config")
+    recorded = recorded if isinstance(recorded, dict) else {}  # if it is invalid, restoring says so
     if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
-        raise ChangedConfig(run, changed)
+        raise UserError(
+            f"{run.folder / CONFIG} was changed since its checkpoint was written: {', '.join(changed)}; restore the "
+            f"file, or start a new run with {run.init_from_override()}."
+        )
 
 
 def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
@@ -118,8 +110,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        none = "checkpoint.every is null" if run.config.checkpoint.every is None else "none fitted on the disk"
-        reason = " ".join(damaged) or none
+        reason = " ".join(damaged) or "checkpoint.every is null, or none fitted on the disk"
         raise UserError(
             f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
         )

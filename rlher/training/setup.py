@@ -4,18 +4,17 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.factory import build_model, validate_actions, validate_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.errors import UserError
 from rlher.core.user_code import build_class
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.rendering import configure_offscreen
@@ -48,22 +47,21 @@ class TrainingSetup:
 
 
 @contextmanager
-def prepare(
-    config: TrainConfig, from_checkpoint: bool = False, env_is_checked: bool = False
-) -> Iterator[TrainingSetup]:
+def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
     :param from_checkpoint: a checkpoint follows, which holds the demonstrations, so that their dataset is not needed.
-    :param env_is_checked: the environment is from the config of an earlier setup, so it is not probed again.
     :raises UserError: the config cannot be trained.
     """
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [build_class("callbacks", each, BaseCallback) for each in config.callbacks]
-    env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
+    env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
-    with _torch_settings(config.threads or 1), closing(_make_envs(config)) as envs:
+    build = partial(make_goal_envs, config.env, config.n_envs, vec_env=config.vec_env)
+    records = config.checkpoint.every is not None
+    with _torch_settings(config.threads or 1), closing(RepeatableVecEnv(build, config.seed, records)) as envs:
         validate_actions(config.algo.name, envs.action_space)
         model = build_model(config, envs)
         if model.slow_reason is not None:
@@ -91,13 +89,6 @@ def _torch_settings(threads: int) -> Iterator[None]:
         th.set_flush_denormal(False)
 
 
-def _make_envs(config: TrainConfig) -> RepeatableVecEnv:
-    def build(seed: int) -> VecEnv:
-        return make_goal_envs(config.env, config.n_envs, seed, config.vec_env)
-
-    return RepeatableVecEnv(build, config.seed, records=config.checkpoint.every is not None)
-
-
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     validate_device(config.device)
@@ -108,15 +99,12 @@ def _validate(config: TrainConfig) -> None:
 
 
 def _initial_model(config: TrainConfig) -> Path:
-    """Return the model file that ``init_from`` names.
+    """Return the model file that ``init_from`` names, which may not exist.
 
-    :raises UserError: there is no such run or file.
+    :raises UserError: there is no such run.
     """
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
-    is_file = path.suffix == ".zip" and not path.is_dir()
-    if is_file and not path.is_file():
-        raise UserError(f"init_from={config.init_from} does not exist; name a run folder or a model file.")
-    if is_file:
+    if path.suffix == ".zip":
         return path
     return lookup.find(config.init_from, config.logs, trust_code=True).model("last")  # only its weights are read
 

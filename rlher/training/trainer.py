@@ -34,17 +34,15 @@ def train_new_run(
     command: str,
     on_evaluation: Callable[[EvaluationRows], None] | None = None,
     final: bool = True,
-    env_is_checked: bool = False,
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param final: play the final evaluation, on seeds that were not used to choose a model.
-    :param env_is_checked: the environment is from the config of an earlier :class:`TrainingSetup`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
-    with prepare(config, env_is_checked=env_is_checked) as setup:
+    with prepare(config) as setup:
         run = run_folder.create(setup.config, config, setup.working_folder, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
@@ -83,19 +81,15 @@ class Trainer:
             self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows))
             with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
                 try:
-                    with self._record_status():
-                        try:
+                    try:
+                        with self._record_status():
                             self._learn(is_new)
-                        except KeyboardInterrupt:
-                            if self.stop.at_step_boundary:
-                                self.checkpoints.finish()
-                            raise
+                    finally:
+                        self._write_models()
+                    if self._final and self.result.status is Status.FINISHED:
+                        with self._record_status():
+                            self._evaluate_final()
                 finally:
-                    self._write_models()
-                    self._write_result(final_pending=self._final)
-                if self._final and self.result.status is Status.FINISHED:
-                    with self._record_status():
-                        self._evaluate_final()
                     self._write_result()
         return self.result
 
@@ -195,19 +189,13 @@ class Trainer:
                 "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
             )
 
-    def _write_result(self, final_pending: bool = False) -> None:
-        """Write ``result.json``.
-
-        :param final_pending: a run that is killed in its final evaluation is not finished, but interrupted.
-        """
+    def _write_result(self) -> None:
+        """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none."""
         self.run.require_folder()
         self.result.timesteps = self.model.num_timesteps
         self.result.wall_seconds = round(time.monotonic() - self._started, 1)
-        values = self.result.to_json()
-        if final_pending and self.result.status is Status.FINISHED:
-            values["status"] = Status.INTERRUPTED.value
         with self._fail_on_write_error(RESULT):
-            write_json(self.run.folder / RESULT, values)
+            write_json(self.run.folder / RESULT, self.result.to_json())
 
     @contextmanager
     def _fail_on_write_error(self, name: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ from rlher.core.safe_read import stored_arrays
 from rlher.run import model_file
 from rlher.run.checkpoint_files import timesteps_of
 
-MODEL = "model.zip"
+MODEL, STATE = "model.zip", "state.json"
 
 COUNTERS = (
     "num_timesteps",
@@ -44,23 +44,21 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
     :param progress: further JSON values for ``state.json``.
     """
     (folder / MODEL).write_bytes(model_file.to_bytes(model))
-    numpy_state: Any = np.random.get_state(legacy=False)
-    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
     state = {
         "counters": {name: getattr(model, name) for name in _counters(model)},
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
         "updates_due": model.updates_due,
         "generators": {
             "python": random.getstate(),
-            "numpy": numpy_state,
-            "torch": th.get_rng_state().tolist(),
-            "cuda": [state.tolist() for state in th.cuda.get_rng_state_all()] if th.cuda.is_available() else [],
+            "numpy": np.random.get_state(legacy=False),
+            "torch": th.get_rng_state(),
+            "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else [],
             "action_space": model.action_space.np_random.bit_generator.state,
             "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
         **progress,
     }
-    (folder / "state.json").write_text(json.dumps(state, default=lambda number: number.item()))
+    (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
 
 def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
     model_file.load_all(folder / MODEL, model)
-    state: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    state: dict[str, Any] = json.loads((folder / STATE).read_text())
     for name in _counters(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder):
@@ -82,18 +80,6 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     return state
 
 
-def load_config(folder: Path) -> dict[str, Any]:
-    """Return the values by dotted key that a checkpoint was written with.
-
-    An invalid file has none; :func:`load` reports it.
-    """
-    try:
-        recorded = json.loads((folder / "state.json").read_text())["config"]
-        return dict(recorded)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return {}
-
-
 def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """Set every random number generator, and the random actions that are held, to a saved state.
 
@@ -101,7 +87,6 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """
     version, internal, gauss = saved["python"]
     random.setstate((version, tuple(internal), gauss))
-    saved["numpy"]["state"]["key"] = np.array(saved["numpy"]["state"]["key"], dtype=np.uint32)
     np.random.set_state(saved["numpy"])
     model.action_space.np_random.bit_generator.state = saved["action_space"]
     th.set_rng_state(th.tensor(saved["torch"], dtype=th.uint8))

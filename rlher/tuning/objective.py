@@ -152,7 +152,7 @@ def _count_repeats(trial: Trial) -> int:
 def _train_trial(
     spec: TrialSpec, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
 ) -> tuple[RunFolder, RunResult]:
-    """Train the baseline with these parameters, in its environment, which is checked already.
+    """Train the baseline with these parameters.
 
     :raises optuna.TrialPruned: the reporter stopped the run.
     :raises RunFailed: the run ended early.
@@ -163,7 +163,7 @@ def _train_trial(
     unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
-    run, result = train_new_run(trained, spec.command, reporter, final, env_is_checked=True)
+    run, result = train_new_run(trained, spec.command, reporter, final)
     if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned
     if result.status is Status.INTERRUPTED:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from test_storage import transitions
 
 from rlher.her import HerReplayBuffer
-from rlher.her.saving import UnsuitableFile
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer
 from tests.support.tiers import slow_except
 
@@ -101,26 +100,26 @@ def test_a_damaged_file_is_refused_and_nothing_is_stored(tmp_path, damage):
     make_buffer(100, priority="td_error").load(tmp_path / "buffer.npz")
     damage(tmp_path / "buffer.npz")
     other = make_buffer(100, priority="td_error")
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match="cannot be loaded"):
         other.load(tmp_path / "buffer.npz")
     assert other.n_transitions == 0
 
 
 def test_unsuitable_files_are_refused(tmp_path):
     np.savez(tmp_path / "buffer.npz", rows=np.zeros(3))
-    with pytest.raises(UnsuitableFile, match=re.escape(str(tmp_path))):
+    with pytest.raises(ValueError, match=re.escape(str(tmp_path))):
         make_buffer().load(tmp_path / "buffer.npz")
     buffer = make_buffer(n_envs=2)
     Player(buffer, 2).play([False, False])
     buffer.save(tmp_path / "buffer.npz")
     for other in (make_buffer(), make_buffer(2000, n_envs=2)):
-        with pytest.raises(UnsuitableFile, match="n_envs=2"):
+        with pytest.raises(ValueError, match="n_envs=2"):
             other.load(tmp_path / "buffer.npz")
     of_float32 = spaces.Dict({**SPACE.spaces, "achieved_goal": spaces.Box(-np.inf, np.inf, (1,), np.float32)})
-    with pytest.raises(UnsuitableFile, match="other spaces"):
+    with pytest.raises(ValueError, match="other spaces"):
         HerReplayBuffer(1000, of_float32, ACTION, n_envs=2).load(tmp_path / "buffer.npz")
     change(tmp_path / "buffer.npz", state=np.array('{"version": 99}'))
-    with pytest.raises(UnsuitableFile, match="version"):
+    with pytest.raises(ValueError, match="version"):
         make_buffer(n_envs=2).load(tmp_path / "buffer.npz")
     with pytest.raises(ValueError, match="copy_info_dict"):
         make_buffer(copy_info_dict=True).save(tmp_path / "buffer.npz")

@@ -20,6 +20,7 @@ import torch as th
 import yaml
 from same_run import differences
 
+from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoint_files, lookup, run_folder
@@ -27,7 +28,7 @@ from rlher.training import training_state
 from rlher.training.callbacks.checkpoint import KEPT_CHECKPOINTS, NOT_REPEATABLE
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import make_logger
-from rlher.training.resume import ChangedConfig, resume
+from rlher.training.resume import resume
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -322,7 +323,7 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
     for file, damage in itertools.product(files, DAMAGES):
         content = file.read_bytes()
         damage(file)
-        with pytest.raises(checkpoint_files.DamagedCheckpoint):
+        with pytest.raises(DamagedFile):
             checkpoint_files.verify(damaged)
         write_bytes(file, content)
     checkpoint_files.verify(damaged)
@@ -508,9 +509,9 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     config.write_text(change(config.read_text()))
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.find(str(stopped), "logs")
-    with pytest.raises(ChangedConfig) as caught:
+    with pytest.raises(UserError) as caught:
         resume(run, run.config, "rlher train --resume")
-    assert keys <= set(caught.value.keys)
+    assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 
 

@@ -90,6 +90,8 @@ class CheckpointCallback(BaseCallback):
                 self.save()
             elif time.monotonic() >= self._due_time:
                 self.save()
+        if self._stop.requested:
+            self.finish()
         self._stop.raise_if_requested()
 
     def _on_step(self) -> bool:
@@ -180,8 +182,7 @@ class CheckpointCallback(BaseCallback):
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
-            others = len(checkpoint_files.newest_first(checkpoint.parent)) > 1
-            advice = f"delete it to {'use the previous checkpoint' if others else 'start again from step 0'}"
+            advice = "delete it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         self._restore_envs = partial(self._repeat_episodes, generators, build_number, actions, observations)
         self._due_time = time.monotonic() + self._interval

@@ -16,7 +16,7 @@ from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row,
 from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
-from rlher.training.evaluated_models import EvaluatedModelFiles
+from rlher.training.evaluated_models import keep_model, record_clip
 
 
 class StopTraining(Exception):
@@ -59,7 +59,8 @@ class EvaluationCallback(BaseCallback):
         self._pending: PendingEvaluation | None = None
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
-        self._files = EvaluatedModelFiles(run)
+        self._records = run.config.record
+        """Whether to record a clip of each new best model; not after one failed."""
         self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
         self._started = time.monotonic()
 
@@ -69,23 +70,22 @@ class EvaluationCallback(BaseCallback):
         return time.monotonic() - self._started
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
-        if self.model.num_timesteps >= self._next:
-            self._evaluate_now()
+        self._evaluate_if_due()
         if self._pending and (self._on_evaluation or all(group.done() for group in self._pending.played)):
             self.record_pending()
 
     def _on_training_end(self) -> None:
-        if self.model.num_timesteps >= self._next:
-            self._evaluate_now()
+        self._evaluate_if_due()
         self.record_pending()
 
     def _on_step(self) -> bool:
         return True
 
-    def _evaluate_now(self) -> None:
-        self.record_pending()
-        self.evaluate()
-        self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
+    def _evaluate_if_due(self) -> None:
+        if self.model.num_timesteps >= self._next:
+            self.record_pending()
+            self.evaluate()
+            self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
 
     def evaluate(self) -> None:
         """Start to evaluate the current model.
@@ -126,7 +126,10 @@ class EvaluationCallback(BaseCallback):
             self._run.write_evaluations(self.rows)
         if self._on_evaluation:
             self._on_evaluation(self.rows)
-        self._files.write(row["timesteps"], evaluated.model, is_best)
+        if self._run.config.eval.keep_models:
+            keep_model(self._run, row["timesteps"], evaluated.model)
+        if is_best and self._records:
+            self._records = record_clip(self._run, row["timesteps"], evaluated.model)
 
     def write_best_model(self) -> None:
         """Write the best model, if there is one.

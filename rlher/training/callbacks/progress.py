@@ -83,9 +83,8 @@ class ProgressCallback(BaseCallback):
         :param name: of the updates, such as "cloning updates".
         """
         now = time.monotonic()
-        if self._has_bar:
-            self._bar.update(self._task, completed=done, total=total, unit=name)
-        elif self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
+        self._bar.update(self._task, completed=done, total=total, unit=name)
+        if self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
             print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
             self._line_time = now
         if done == total:
@@ -129,11 +128,11 @@ class ProgressCallback(BaseCallback):
 
 
 class DiagnosticsCallback(BaseCallback):
-    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and two counts.
+    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
     :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
-    bounds since the last log. ``env/restarts`` are replaced worker processes, ``replay_buffer/nbytes`` bytes.
+    bounds since the last log. The last is the number of worker processes that were replaced.
     """
 
     training_env: RepeatableVecEnv
@@ -146,7 +145,6 @@ class DiagnosticsCallback(BaseCallback):
         # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
         if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
             self.logger.record("env/restarts", self.training_env.total_restarts)
-            self.logger.record("replay_buffer/nbytes", self.model.replay_buffer.nbytes)
             episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
                 if (share := episode_share(episodes, name)) is not None:
