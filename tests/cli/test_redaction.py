@@ -1,8 +1,6 @@
 """Passwords are hidden in everything that is printed or written."""
 
-import logging
 import shlex
-import time
 from pathlib import Path
 
 import pytest
@@ -43,13 +41,6 @@ def test_text_without_passwords_is_unchanged() -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(("part", "whole"), [("a.", "@{}"), ("a://b:@ ", "{}"), ("?pass=", "a://b:c@{}")])
-def test_long_texts_take_linear_time(part: str, whole: str) -> None:
-    started = time.perf_counter()
-    redact(whole.format(part * 50_000))
-    assert time.perf_counter() - started < 5
-
-
 ARGUMENTS = [
     # arguments, text that the message must contain
     (("--storage", "user:SECRET@h/db"), "storage"),
@@ -74,8 +65,6 @@ def test_error_messages_hide_the_password(rlher, arguments: tuple[str, ...], nam
 def test_printed_configs_have_no_password(rlher, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     address = "postgresql://user:SEC RET@host/db?sslpassword=SEC"
     monkeypatch.setenv("ADDRESS", address)
-    # An earlier Hydra run in this process may have disabled it.
-    monkeypatch.setattr(logging.getLogger("hydra._internal.hydra"), "disabled", False)
     done = rlher("optimize", word.format(address), "--cfg", "job")
     assert done.code == 0, done.err
     assert "postgresql://***@host/db?***" in done.out
