@@ -87,7 +87,7 @@ class SweepRun:
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
         started, ended = self.state != WAITING, self.state in (FAILED, FINISHED)
-        share = 1 if ended else last.get("timesteps", 0) / self.config.total_timesteps
+        share = 1 if ended else last.get("timesteps", 0) / max(self.config.total_timesteps, 1)
         return Row(self.name, self.state, cells, started, started, share, self.reason)
 
 
