@@ -462,6 +462,8 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
     if code == INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
+        if run.exit_code == UserError.exit_code:
+            raise UserError(f"{run.name}: {run.reason}")
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
     # A run that was finished before may be somebody else's.
@@ -483,23 +485,28 @@ def _compose(command: str, words: list[str]) -> Any:
 
 def _words(keys: Mapping[str, Any]) -> list[str]:
     """Return keys as words of the command line: ``algo.gamma=0.95``."""
-    words = []
-    for key, value in flatten(_by_name(keys)):
-        if not isinstance(value, str | int | float | list | tuple | dict | Path | None):
-            raise UserError(f"{key} is {type(value).__name__}, which a config cannot hold; give a name or a number.")
-        words.append(f"{key}={literal(value)}")
-    return words
+    return [f"{key}={literal(value)}" for key, value in flatten(_by_name(keys))]
 
 
 def _by_name(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of functions and classes, and without NumPy's types."""
+    """Return nested values with the ``module:name`` of functions and classes, and without NumPy's types.
+
+    :raises UserError: a config cannot hold one of them.
+    """
     if isinstance(value, Mapping):
         return {_by_name(name): _by_name(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_by_name(each) for each in value]
     if isinstance(value, Run):
         return str(value.folder)
-    return _path(value) if callable(value) else value.tolist() if type(value).__module__ == "numpy" else value
+    if type(value).__module__ == "numpy":
+        return value.tolist()
+    if isinstance(value, str | int | float | Path | None):
+        return value
+    if not isinstance(value, type) and not hasattr(value, "__qualname__"):
+        kind = type(value).__name__
+        raise UserError(f"a config cannot hold an object ({kind}); give its class, as {{{kind}: {{argument: value}}}}.")
+    return _path(value)
 
 
 def _path(code: Any) -> str:
