@@ -6,9 +6,9 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rlher.core.current_folder import ignore_current_folder
+from rlher.core.current_folder import search_no_later_folder
 
-ignore_current_folder()  # before a notebook changes into a run folder of somebody else, or a library starts a process
+search_no_later_folder()  # it may be a run from somebody else
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train

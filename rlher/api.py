@@ -23,6 +23,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
+from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import EnvironmentFault, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import read_json
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from rlher.analysis.plotting import CurvesFigure
     from rlher.evaluation.agent import Agent
     from rlher.training.result import RunResult
+
+ignore_current_folder()  # before a library starts a process
 
 
 class Run:

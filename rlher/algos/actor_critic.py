@@ -84,12 +84,12 @@ class ActorCritic(FastUpdate):
 
     def _critic_gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
-            loss, errors = self.loss_of(self.critic_loss(batch), "critic_loss")
+            loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critics.stacked)
 
     def _actor_gradients(self, batch: LossInputs) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
-            loss, second = self.loss_of(self.actor_loss(batch), "actor_loss")
+            loss, second = self.valid_loss(self.actor_loss(batch), "actor_loss")
             losses = {"actor_loss": loss.detach()}
             if batch.demonstrations is not None:
                 loss, losses["cloning_loss"] = self._add_cloning_loss(loss, *batch.demonstrations)

@@ -44,7 +44,7 @@ class DQN(FastUpdate, stable_baselines3.DQN):
 
     def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
-            loss, errors = self.loss_of(self.loss(batch), "loss")
+            loss, errors = self.valid_loss(self.loss(batch), "loss")
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 

@@ -66,7 +66,7 @@ class FastUpdate(TrainingLoop):
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
     Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own ``train``, see
-    ``slow_reason``. Then the options of speed and ``target_bounds`` have no effect, and others are refused.
+    ``slow_reason``. Then ``compile``, ``precision`` and ``target_bounds`` have no effect, and others are refused.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
     :raises ValueError: an option changes what is learnt, and there is no fast update of this policy.
@@ -138,7 +138,7 @@ class FastUpdate(TrainingLoop):
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            losses, errors = self.two_values(self.update(self._loss_inputs(samples), step), "update")
+            losses, errors = self.valid_pair(self.update(self._loss_inputs(samples), step), "update")
             if not isinstance(losses, Mapping):
                 raise self._wrong_return("update", losses, "a mapping of names to numbers as the first value")
             for name, loss in losses.items():
@@ -149,17 +149,17 @@ class FastUpdate(TrainingLoop):
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(self._number(name, value) for value in values) / len(values))
 
-    def loss_of(self, returned: Any, method: str) -> tuple[Any, Any]:
+    def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method for a loss returned, which may be that of a user's class.
 
         :raises EnvironmentFault: it is not a tuple of two values, the first of them a scalar with a gradient.
         """
-        loss, second = self.two_values(returned, method)
+        loss, second = self.valid_pair(returned, method)
         if not isinstance(loss, th.Tensor) or loss.numel() != 1 or not loss.requires_grad:
             raise self._wrong_return(method, loss, "a tensor with one element that has a gradient", " as the loss")
         return loss, second
 
-    def two_values(self, returned: Any, method: str) -> tuple[Any, Any]:
+    def valid_pair(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method returned, which may be that of a user's class.
 
         :raises EnvironmentFault: it is not a tuple of two values.

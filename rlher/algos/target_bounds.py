@@ -1,4 +1,4 @@
-"""Bounds of target values: no return lies outside [low/(1-gamma), high/(1-gamma)], so no target should either.
+"""Bounds of target values: no return lies outside [min(low, 0), max(high, 0)] / (1-gamma), so no target should either.
 
 OpenAI baselines' HER clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q
 and finds it important for learning sparse goal tasks fast.

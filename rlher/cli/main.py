@@ -22,6 +22,7 @@ from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
+from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.signals import INTERRUPTED
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: without the program; None: of this process.
     :return: exit code: 0, 1 (the environment's fault), 2 (the user's fault), 130 (Ctrl-C).
     """
+    ignore_current_folder()
     if argv is None:
         atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         argv = sys.argv[1:]

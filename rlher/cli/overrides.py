@@ -44,11 +44,11 @@ def values_of(words: Sequence[str]) -> dict[str, Any]:
     typed = [(each.get_key_element().lstrip("+"), each.value()) for each in parsed]
     values: dict[str, Any] = {}
     for key, value in sorted(typed, key=lambda each: each[0] not in GROUPS):
-        values |= _spelt_out(key, value)
+        values |= _replace_short_form(key, value)
     return values
 
 
-def _spelt_out(key: str, value: Any) -> dict[str, Any]:
+def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     """Return what an override stands for."""
     if key.startswith("algo.net_arch.") or (key == "algo.net_arch" and isinstance(value, dict)):
         key = key.replace("net_arch", "policy_kwargs.net_arch")  # one for actor and critic each: {pi: [32], qf: [64]}

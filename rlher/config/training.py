@@ -26,7 +26,7 @@ LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
 
 @dataclass
 class EngineConfig:
-    """How updates are computed. Without the fast update (images, learnt features) the keys have no effect."""
+    """How updates are computed. Without the fast update (images, learnt features) only overlap has an effect."""
 
     compile: str = runtime_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(
@@ -34,7 +34,7 @@ class EngineConfig:
         "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool | None = experiment_key(None, "update while the environments step; null: true with the fast update")
+    overlap: bool | None = experiment_key(None, "update while the environments step; null: true")
 
 
 @dataclass

@@ -7,14 +7,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
+def search_no_later_folder() -> None:
+    """Let this process search the folder that it was started in, as a notebook does, also after it has left it."""
+    with suppress(OSError):  # the current folder was deleted
+        sys.path[:] = [folder or os.getcwd() for folder in sys.path]
+
+
 def ignore_current_folder() -> None:
     """Let no process that this one starts take code from the current folder, whichever library starts it.
 
     A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
-    with suppress(OSError):  # the current folder was deleted
-        sys.path[:] = [folder or os.getcwd() for folder in sys.path]  # a notebook may change into a run folder later
     with suppress(RuntimeError):  # there is no home
         # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path.home() / ".cache" / "torchinductor"))

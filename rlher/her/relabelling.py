@@ -51,7 +51,7 @@ class Relabeller:
             return rows, *self._sum_steps(storage, ids, rows, goals, changed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if recompute:
-            rewards[changed], dones[changed] = self.reward_and_done.under_new_goals(
+            rewards[changed], dones[changed] = self.reward_and_done.rewards_and_dones(
                 storage, positions[changed], rows[changed], goals
             )
         return rows, next_obs, rewards, dones, None
@@ -119,7 +119,7 @@ class Relabeller:
         rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
         if len(flat := positions[changed].reshape(-1)):
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            recomputed = self.reward_and_done.under_new_goals(storage, flat, steps[changed].reshape(-1), goal_of_step)
+            recomputed = self.reward_and_done.rewards_and_dones(storage, flat, steps[changed].reshape(-1), goal_of_step)
             rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in recomputed)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1

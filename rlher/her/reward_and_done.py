@@ -144,7 +144,7 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def under_new_goals(
+    def rewards_and_dones(
         self, storage: Storage, positions: Positions, rows: NDArray, goals: NDArray
     ) -> tuple[Floats, Bools]:
         """Return the rewards and dones of transitions under new goals.

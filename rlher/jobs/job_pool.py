@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rlher.config.training import TrainConfig
+from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_read import require_own_file
 from rlher.core.signals import interrupt_on_stop_signals
@@ -197,6 +198,7 @@ def _stop_with_parent() -> None:
 
 def _call_in(folder: str, function: Callable[[], None]) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
+    ignore_current_folder()
     if os.path.isdir(folder):
         os.chdir(folder)
     function()

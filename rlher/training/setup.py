@@ -20,9 +20,9 @@ from rlher.envs.contract import validate_goal_env
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
 from rlher.run import lookup, model_file
-from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
+from rlher.training.resolving import resolve_defaults
 
 
 @dataclass(frozen=True)

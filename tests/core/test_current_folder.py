@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.current_folder import ignore_current_folder
+from rlher.core.current_folder import ignore_current_folder, search_no_later_folder
 
 
 def test_neither_modules_nor_compiled_code_of_a_later_folder(tmp_path: Path) -> None:
@@ -28,5 +28,6 @@ def test_a_user_without_a_home_searches_no_later_folder_either(monkeypatch: pyte
 
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.setattr(Path, "home", no_home)
+    search_no_later_folder()
     ignore_current_folder()
     assert "" not in sys.path

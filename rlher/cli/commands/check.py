@@ -36,7 +36,7 @@ def run(config: CheckConfig) -> int:
         found = check_goal_env(config.env, config.seed)
     except EnvironmentFault as error:  # raised by its constructor
         if config.json:
-            finding = {"level": "error", "sentence": str(error)}
+            finding = {"level": "error", "message": str(error)}
             print(json.dumps({"env": config.env.id, "ok": False, "findings": [finding]}))
             return error.exit_code
         raise
@@ -55,7 +55,7 @@ def to_json(found: "CheckResult") -> dict[str, Any]:
         "ok": not found.errors,
         "properties": {name: getattr(found.config, name) for name in PROPERTIES},
         "spaces": {name: str(space) for name, space in {**spaces, "action": found.action_space}.items()},
-        "findings": [{"level": finding.level, "sentence": finding.message} for finding in found.findings],
+        "findings": [{"level": finding.level, "message": finding.message} for finding in found.findings],
     }
 
 

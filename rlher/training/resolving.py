@@ -1,4 +1,4 @@
-"""Defaults that depend on other values of a config, resolved before a run."""
+"""Values that a config leaves open (null, auto) and a run needs: resolved from other values and the machine."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace

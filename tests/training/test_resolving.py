@@ -9,7 +9,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.training import defaults, processes
-from rlher.training.defaults import resolve_defaults
+from rlher.training.resolving import resolve_defaults
 
 
 def test_open_values_are_resolved() -> None:
