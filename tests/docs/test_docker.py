@@ -31,8 +31,7 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
     subprocess.run(script, env={**os.environ, "PATH": paths, "PIP_NO_COMPILE": "1"}, cwd=tmp_path, check=True)
     shutil.rmtree(context)
 
-    home = tmp_path / "home"
-    home.mkdir()
+    (home := tmp_path / "home").mkdir()
     variables = {"PATH": f"{tmp_path}/rlher/bin:/usr/bin:/bin", "HOME": str(home), "USER": "rlher"}
 
     def rlher(*words: str) -> str:

@@ -8,7 +8,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.training import defaults, processes
+from rlher.training import processes, resolving
 from rlher.training.resolving import resolve_defaults
 
 
@@ -55,11 +55,8 @@ LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
     ],
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
-    """On two cores, a single environment stays in the main process if updates are large enough for both cores.
-
-    Whether updates overlap with steps decides the numbers of a run, so it does not depend on the cores.
-    """
-    for module in (processes, defaults):
+    """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
+    for module in (processes, resolving):
         monkeypatch.setattr(module, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
@@ -87,7 +84,7 @@ def test_keys_without_effect_are_noted(config: TrainConfig, named: str) -> None:
 @pytest.mark.parametrize(("train_freq", "gradient_steps", "updates"), [(100, None, 20_000), (800, 40, 1_000)])
 def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates) -> None:
     counted = []
-    monkeypatch.setattr(defaults, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
+    monkeypatch.setattr(resolving, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
