@@ -113,7 +113,7 @@ class Run:
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
-        Return the path of ``video``; ``IPython.display.Image`` shows a GIF in a notebook.
+        Return the path of ``video``, None if it could not be recorded; ``IPython.display.Image`` shows a GIF.
 
         :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
@@ -121,8 +121,8 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        enjoy.run(_compose("enjoy", _words(vars(self._source) | {"video": video} | keys)))
-        return Path(video) if video else None
+        code = enjoy.run(_compose("enjoy", _words(vars(self._source) | {"video": video} | keys)))
+        return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
@@ -318,7 +318,8 @@ def compare(
         are pooled.
     :param table: ``"summary"``, a row per agent: ``success_rate``, the interquartile mean of its runs, the ``low`` and
         ``high`` end of its interval, ``each`` run's own, median ``steps_to_50`` % success, and the number of runs that
-        ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's; ``"profiles"``,
+        ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's (two agents on
+        one environment, three seeds each); ``"profiles"``,
         fractions of runs above success rates; ``"environments"``, agents over several environments, with the optimality
         ``gap``.
     :param format: None for numbers, or ``"text"``, ``"markdown"``, ``"latex"`` or ``"csv"``.
@@ -332,7 +333,7 @@ def compare(
     config = _compose("compare", _words(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
     if found.numbers.empty:
-        warn(f"the table {table!r} is empty; it needs more seeds or environments.")
+        warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
     return found.format(format) if format else found.numbers
 
 

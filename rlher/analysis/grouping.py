@@ -151,7 +151,9 @@ def _make_groups(labelled: Labelled, note: Note, typed: Sequence[str] = ()) -> l
         groups.append(Group(env, label, _without_repeated(pool, note), draws_formulas))
         if keys := [*map(str, _differences(groups[-1].runs))]:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            note(f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}")
+            note(
+                f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}; by={keys[0]} separates them"
+            )
     return groups
 
 

@@ -192,7 +192,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
 
     :raises UserError: no runs, an unknown column or colour, runs of several environments, or a size.
     """
-    curves = _load(config)
+    curves = _load(config, colors_of_others=True)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     styles = line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
@@ -204,12 +204,16 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
             panel.legend(**INSIDE)
 
 
-def _load(config: PlotConfig) -> list[GroupCurve]:
+def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve]:
+    """Return the curves of the runs that a config selects.
+
+    :param colors_of_others: whether ``colors`` may name curves of other panels as well.
+    """
     if unknown := [color for color in config.colors if not is_color_like(color.rpartition("=")[2])]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
     groups = load_groups(config.runs, config.logs, config.by)
     labels = {group.label for group in groups}
-    if odd := _colors_by_name(config.colors).keys() - labels:
+    if (odd := _colors_by_name(config.colors).keys() - labels) and not colors_of_others:
         raise UserError(f"colors names {min(odd)!r}; the curves are {', '.join(sorted(labels))}.")
     curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
     for curve in curves:

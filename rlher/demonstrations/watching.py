@@ -79,7 +79,7 @@ def _dataset(path: str, env: EnvConfig | None) -> Watched:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFile(find(path) / METADATA, first_line(error)) from error
     if env is None and env_id not in yaml_names():
-        raise UserError(f"{path} was collected in {env_id}; add env=<name> to play it again there.")
+        raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = env or to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_yaml(str(env_id))))
     env = replace(env, action_repeat=action_repeat)
     plain = plain_env(env, None)
