@@ -40,7 +40,6 @@ def test_recipe_is_recommended_only_if_it_is_better(
 
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
-    """But no module of a label."""
     config = small_search(tmp_path, n_seeds=1)[0].config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     config = replace(config, env=replace(config.env, name="evil:BitFlipping-v0"))
