@@ -185,7 +185,7 @@ def _read_space() -> int:
 
 
 def _read_journal() -> int:
-    with _print_errors(UserError):
+    with _print_errors(UserError, json.JSONDecodeError):  # `optimize` words it
         _open_study().get_trials()
     return 0
 
