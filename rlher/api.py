@@ -453,6 +453,7 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
     """Train a run per seed as a sweep, and return the runs in the order of the seeds.
 
     :raises KeyboardInterrupt: they were interrupted.
+    :raises UserError: one of them cannot be trained, or was finished before by somebody else whose code is not trusted.
     :raises EnvironmentFault: one of them failed; the others are finished.
     """
     from rlher.cli.commands.train import train_side_by_side
@@ -462,16 +463,16 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     command = load_command("train")
     jobs = [job for seed in seeds for job in compose(command, CommandLine([*words, *_words({"seed": seed})]))]
+    earlier = [lookup.find_experiment(job.config) for job in jobs]  # these may be somebody else's
     trained, code = train_side_by_side(jobs)
     if code == INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.exit_code == UserError.exit_code:
-            raise UserError(f"{run.name}: {run.reason}")
+            raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    # A run that was finished before may be somebody else's.
-    return [load(str(run.folder), trust_code=run.config.trust_code) for run in trained]
+    return [load(str(run.folder), trust_code=run.config.trust_code or run.folder not in earlier) for run in trained]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
@@ -503,13 +504,14 @@ def _by_name(value: Any) -> Any:
         return [_by_name(each) for each in value]
     if isinstance(value, Run):
         return str(value.folder)
-    if type(value).__module__ == "numpy":
+    if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, str | int | float | Path | None):
         return value
     if not isinstance(value, type) and not hasattr(value, "__qualname__"):
-        kind = type(value).__name__
-        raise UserError(f"a config cannot hold an object ({kind}); give its class, as {{{kind}: {{argument: value}}}}.")
+        raise UserError(
+            f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
+        )
     return _path(value)
 
 

@@ -85,6 +85,8 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str], note: Note =
 def output_beside(config: CurvesConfig, name: str) -> Path:
     """Return a path without suffix, in the folder that holds all runs to compare; different runs have different ones.
 
+    Without such a folder, or if it cannot be written to, it is in ``logs``.
+
     :param name: of the file; names of several runs or folders are added.
     """
     folders = [Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]
@@ -93,6 +95,8 @@ def output_beside(config: CurvesConfig, name: str) -> Path:
     names = safe_name("-".join(paths)) if len(paths) > 1 else ""
     if len(names) > 100:
         names = f"{names[:90]}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+    if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
+        parent = Path(config.logs).absolute()
     return relative(parent / "-".join(filter(None, [name, names])))
 
 

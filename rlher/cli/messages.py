@@ -32,8 +32,6 @@ def explain(error: Exception) -> str | None:
         return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
     if isinstance(error, ValueError) and "before 1980" in str(error):  # of a zip file
         return "the clock of this machine is before 1980, which no model file can hold; set it."
-    if isinstance(error, ValueError) and str(error).startswith("Key backend"):
-        return "MPLBACKEND names no backend of matplotlib; unset it."
     return None
 
 

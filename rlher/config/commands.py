@@ -21,7 +21,9 @@ class ModelConfig:
 class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = runtime_key(None, "run folder, or a model file in one; null: the newest run", positional=True)
+    run: str | None = runtime_key(
+        None, "run folder, model file in one, or (enjoy) dataset; null: the newest run", positional=True
+    )
     agent: str | None = runtime_key(None, "agent that comes with rlher (`rlher list agents`)")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
@@ -39,7 +41,7 @@ class EvaluateConfig(PlayConfig):
 class WatchConfig(PlayConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
-    env: EnvConfig | None = experiment_key(None, "environment of a controller")
+    env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
     controller: str | None = experiment_key(
         None,
         "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
@@ -50,9 +52,6 @@ class WatchConfig(PlayConfig):
 class EnjoyConfig(WatchConfig):
     """Config keys of `rlher enjoy`."""
 
-    run: str | None = runtime_key(
-        None, "run folder, a model file in one, or a dataset; null: the newest run", positional=True
-    )
     episodes: int | None = runtime_key(
         None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
     )

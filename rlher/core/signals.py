@@ -59,7 +59,7 @@ def interrupt_on_stop_signals() -> AbstractContextManager[None]:
             raised = True
             raise KeyboardInterrupt
 
-    return _handled_by(interrupt, *RUN_SIGNALS[1:])
+    return _handled_by(interrupt, *(each for each in RUN_SIGNALS if each != signal.SIGINT))
 
 
 @contextmanager

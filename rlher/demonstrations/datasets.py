@@ -5,6 +5,7 @@ is executed, unpickled or followed. It must name its spaces: otherwise Minari wo
 dataset names, from any module.
 """
 
+import contextlib
 import copy
 import json
 import os
@@ -87,7 +88,9 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
             raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
         action_shape = action_space.shape or ()
         trajectories = [_trajectory(dataset, each, shapes, action_shape) for each in data.iterate_episodes()]
-        seeds = [each.get("seed") for each in data.storage.get_episode_metadata(data.episode_indices)]
+        seeds: list[int | None] = [None] * len(trajectories)
+        with contextlib.suppress(ValueError):  # a dataset of another program may have any text
+            seeds = [each.get("seed") for each in data.storage.get_episode_metadata(data.episode_indices)]
         env_id, action_repeat = origin(metadata)
     except UserError:
         raise

@@ -49,6 +49,8 @@ def choose_watched(config: WatchConfig) -> Watched:
     :raises UserError: there is no such agent, controller, environment or dataset.
     """
     if config.run and any((folder / METADATA).is_file() for folder in (Path(config.run, "data"), Path(config.run))):
+        if config.agent or config.controller:
+            raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
         return _dataset(config.run, config.env)
     if config.env is not None or config.controller is not None:
         name, env = controller_name(config), validate_goal_env(config.env).config  # type: ignore[arg-type]

@@ -75,10 +75,11 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         self.success_reward, self.ends_on_success, self.render_goal = success_reward, ends_on_success, render_goal
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
+        # Goals may be achieved outside of where they are drawn. A space of integers cannot be unbounded.
+        is_float = np.issubdtype(goal_space.dtype, np.floating)
+        achieved = spaces.Box(-np.inf, np.inf, goal_space.shape, goal_space.dtype) if is_float else goal_space
         self.observation_space: Any = spaces.Dict(
-            observation=env.observation_space,
-            achieved_goal=spaces.Box(-np.inf, np.inf, goal_space.shape, goal_space.dtype),
-            desired_goal=goal_space,
+            observation=env.observation_space, achieved_goal=achieved, desired_goal=goal_space
         )
         self._goal_rng = np.random.default_rng()
         self._goal = np.zeros(goal_space.shape, dtype=goal_space.dtype)

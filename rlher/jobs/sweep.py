@@ -87,7 +87,7 @@ class SweepRun:
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
         started, ended = self.state != WAITING, self.state in (FAILED, FINISHED)
-        share = 1 if ended else last.get("timesteps", 0) / max(self.config.total_timesteps, 1)
+        share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
         return Row(self.name, self.state, cells, started, started, share, self.reason)
 
 
@@ -142,9 +142,10 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     runs = _different_runs(runs)
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log.parent
-    with user_error_on_write(logs):
-        logs.mkdir(parents=True, exist_ok=True)
-        require_no_link(logs, logs.parent)
+    if waiting:
+        with user_error_on_write(logs):
+            logs.mkdir(parents=True, exist_ok=True)
+            require_no_link(logs, logs.parent)
     if config.progress:
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"
         print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)

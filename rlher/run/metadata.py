@@ -99,13 +99,18 @@ def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
 
     :param signed: file in the folder that is signed if this user wrote it.
     """
-    keys = [key for key, item in run_keys().items() if item.metadata.get("may_name_code")]
-    names = "|".join(map(re.escape, ["config-dir", "cd", *keys]))
-    may_name_code = re.compile(rf"(?![\w.]+=[-+.\de]+$)(.*:|[-+]*({names})\b)", re.DOTALL)  # a number does not
     found, is_own = [], is_signed(folder / signed)
     for line in read_text(folder / COMMANDS).splitlines():
         with contextlib.suppress(ValueError):  # a quote that is not closed
             words = [word for word in shlex.split(line) if not re.match(r"[-+]*trust.code\b", word)]
-            if words[:1] == ["rlher"] and line.isprintable() and (is_own or not any(map(may_name_code.match, words))):
+            if words[:1] == ["rlher"] and line.isprintable() and (is_own or not any(map(_may_name_code, words))):
                 found.append(command_line(words))
     return found
+
+
+def _may_name_code(word: str) -> bool:
+    """Return whether a word of a command may name code, or a folder with config files."""
+    key, _, value = word.lstrip("-+").partition("=")
+    names = ["config-dir", "cd", *(key for key, item in run_keys().items() if item.metadata.get("may_name_code"))]
+    is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value)
+    return not is_number and (":" in word or any(key == name or key.startswith(f"{name}.") for name in names))

@@ -95,6 +95,8 @@ def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
         _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
+        if "ent_coef_optimizer" in parameters and getattr(model, "ent_coef_optimizer", None) is None:
+            raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
         model.set_parameters(parameters, exact_match=True, device=model.device)
         if VARIABLES in archive.namelist():
             for name, value in (read_tensors(archive.read(VARIABLES), model.device) or {}).items():

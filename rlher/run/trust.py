@@ -20,7 +20,7 @@ from typing import Any
 from rlher.config.training import run_keys
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import require_no_link
+from rlher.core.safe_read import MAX_TEXT_BYTES, require_no_link, require_regular_file
 
 PREFIX = "# signature: "
 KEY_BYTES = 32
@@ -124,7 +124,8 @@ def sign(text: str, folder: Path, working_folder: Path) -> str:
 
 def is_signed(path: Path) -> bool:
     """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
-    with contextlib.suppress(OSError, RuntimeError, UnicodeDecodeError):
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        require_regular_file(path, MAX_TEXT_BYTES)
         text, prefix, digest = path.read_text(encoding="utf-8").rpartition(PREFIX)
         return bool(prefix) and hmac.compare_digest(_digest(text, path.parent, Path.cwd()), digest.strip())
     return False

@@ -26,11 +26,10 @@ REASONS = {
 }
 """Why the open value of a key is resolved as it is, for the notes."""
 
-STRATEGY = "her.goal_selection_strategy"
 NEEDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "her.priority_kwargs": ("her.priority", lambda priority: priority != "uniform"),
-    "her.goal_mix": (STRATEGY, lambda strategy: strategy == "mix"),
-    "her.goal_selection_kwargs": (STRATEGY, lambda strategy: strategy == "mix" or ":" in strategy),
+    "her.goal_mix": ("her.goal_selection_strategy", lambda strategy: strategy == "mix"),
+    "her.goal_selection_kwargs": ("her.goal_selection_strategy", lambda name: name == "mix" or ":" in name),
 }
 """The key on whose value it depends whether a key has an effect, and whether it has."""
 

@@ -1,10 +1,12 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
@@ -84,8 +86,9 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
     Keys that the checkpoint does not record were added to rlher later, so they have their default.
     """
     values = compared_values(run.config, "resume")
-    recorded = read_json(checkpoint / training_state.STATE).get("config")
-    recorded = recorded if isinstance(recorded, dict) else {}  # if it is invalid, restoring says so
+    recorded: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # restoring says so
+        recorded |= json.loads((checkpoint / training_state.STATE).read_text())["config"]
     if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
         raise UserError(
             f"{run.folder / CONFIG} was changed since its checkpoint was written: {', '.join(changed)}; restore the "

@@ -455,7 +455,7 @@ def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: p
         ("rlher train \x1b[201~ seed=3", []),
         ("rlher train 'seed=3", []),
         ("rlher train --trust-code env.kwargs.n=3", ["rlher train env.kwargs.n=3"]),
-        ("rlher train her=evil:x\nrlher train env.modules=[evil]\nrlher train --config-dir evil", []),
+        ("rlher train her=evil:x\nrlher train env.modules=e\nrlher train --config-dir evil", []),
         ("rlher enjoy . +trust_code=true", ["rlher enjoy ."]),
         ("rlher train logs=trusted", ["rlher train logs=trusted"]),
     ],

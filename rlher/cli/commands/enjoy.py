@@ -18,7 +18,7 @@ def run(config: EnjoyConfig) -> int:
     """Play episodes, show or record them, and print the outcome of each.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
-    :raises UserError: the run or its model does not exist, or ``grid`` or ``video`` is invalid.
+    :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     from rlher.demonstrations.watching import choose_watched
     from rlher.envs.make import render_modes
