@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -200,22 +199,6 @@ def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) ->
         observation = setup.envs.reset()
         expected = setup.model.policy.predict(observation, deterministic=True)[0]
         assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_a_changed_module_is_noted_when_the_run_is_resumed(workspace: Path) -> None:
-    """In processes of their own, because a module is imported once."""
-    Path("own.py").write_text("def last(request):\n    return request.last\n")
-    rlher = [sys.executable, "-m", "rlher", "train"]
-    words = ["algo=dqn", "env=BitFlipping-v0", "her=own:last", "env.kwargs.n_bits=4", *TINY, *SHORT[-1:]]
-    subprocess.run([*rlher, *words, "total_timesteps=60"], check=True, capture_output=True)
-    noted = []
-    for text in ("", "# changed\n"):
-        Path("own.py").write_text(Path("own.py").read_text() + text)
-        words = ["--resume", "logs/dqn/BitFlipping-v0_1", "total_timesteps=+30"]
-        done = subprocess.run([*rlher, *words], check=True, capture_output=True, text=True)
-        noted.append("own was changed" in done.stderr)
-    assert noted == [False, True]
 
 
 def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -> None:
