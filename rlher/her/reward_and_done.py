@@ -87,16 +87,17 @@ class RewardAndDone:
         if not is_needed or since == storage.added.tolist():
             return
         ids = storage.ids_since(since)
-        positions = storage.positions(ids)
-        rows, next_obs = storage.transitions(ids, positions)
-        # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-        goal_rewards = self._compute_reward(storage, positions, next_obs[GOAL])
-        if self.observed.reward_at_goal is None:
-            self.observe_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
-        self.observe_rewards(goal_rewards, rows["terminated"])
-        storage.rows["goal_independent"][positions] = goal_independent_rewards(
-            rows["reward"], goal_rewards, self.sparse_values
-        )
+        for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice
+            positions = storage.positions(part)
+            rows, next_obs = storage.transitions(part, positions)
+            # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
+            goal_rewards = self._compute_reward(storage, positions, next_obs[GOAL])
+            if self.observed.reward_at_goal is None:
+                self.observe_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
+            self.observe_rewards(goal_rewards, rows["terminated"])
+            storage.rows["goal_independent"][positions] = goal_independent_rewards(
+                rows["reward"], goal_rewards, self.sparse_values
+            )
         self.observed.transitions = storage.added.tolist()
 
     def observe_at_goal(self, rewards: Floats) -> None:

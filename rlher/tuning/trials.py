@@ -23,6 +23,12 @@ HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "par
 """Headings of :func:`trial_row`."""
 
 
+OTHER_PROGRAM = (
+    "another program wrote trial {} of the study: it has no score, or parameters outside of the search space; choose "
+    "another --study-name."
+)
+
+
 @wait_for_database
 def counted_trials(study: Study) -> list[FrozenTrial]:
     """Return the trials that count towards the total. A trial that was repeated does not count, its repetition does."""
@@ -51,7 +57,7 @@ def require_own_trials(study: Study, space: Space) -> None:
     """
     for trial in study.get_trials(deepcopy=False):
         if not _is_own(trial, space):
-            raise _other_program(trial)
+            raise UserError(OTHER_PROGRAM.format(trial.number))
 
 
 def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
@@ -60,15 +66,8 @@ def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
     :raises UserError: as :func:`require_own_trials`.
     """
     if not contains(space, trial.params):
-        raise _other_program(trial)
+        raise UserError(OTHER_PROGRAM.format(trial.number))
     return trial.params
-
-
-def _other_program(trial: FrozenTrial) -> UserError:
-    return UserError(
-        f"another program wrote trial {trial.number} of the study: it has no score, or parameters outside of the "
-        "search space; choose another --study-name."
-    )
 
 
 def _is_own(trial: FrozenTrial, space: Space) -> bool:

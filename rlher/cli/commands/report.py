@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rlher.analysis.loading import Note
     from rlher.analysis.study import Study
 
-SUFFIXES = (".html", ".htm")
-
 
 def run(config: ReportConfig, command: str) -> int:
     """Write the page and print its path."""
@@ -35,8 +33,8 @@ def write(config: ReportConfig, command: str) -> Path:
     from rlher.analysis.study import is_study, read_study
 
     path = Path(config.output or f"{output_beside(config, 'report')}.html")
-    if path.suffix.lower() not in SUFFIXES:
-        raise UserError(f"output={str(path)!r} is not a page; its name must end in {' or '.join(SUFFIXES)}.")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
     notes: list[str] = []
 
     def note(message: str) -> None:
