@@ -42,11 +42,7 @@ class HerConfig:
 
     def buffer_arguments(self) -> dict[str, Any]:
         """Return the arguments of :class:`rlher.her.HerReplayBuffer`, which have the names of the keys."""
-        has_options = self.priority != "uniform"
-        return asdict(self) | {
-            "goal_mix": self.goal_mix or None,
-            "priority_kwargs": self.priority_kwargs if has_options else None,
-        }
+        return asdict(self) | {"goal_mix": self.goal_mix or None}
 
 
 @dataclass

@@ -168,6 +168,11 @@ def run_keys() -> dict[str, Field]:
     return found
 
 
+def keys_that_name_code() -> dict[str, Field]:
+    """Return the dotted keys of a training run whose values may name the user's own code."""
+    return {name: item for name, item in run_keys().items() if item.metadata.get("may_name_code")}
+
+
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
     return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])

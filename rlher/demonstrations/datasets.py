@@ -117,6 +117,11 @@ def _has_bytes(space: spaces.Space) -> bool:
     return space.dtype == np.uint8
 
 
+def data_folder(folder: Path) -> Path | None:
+    """Return the folder with the data of the dataset in a folder, None if there is no dataset."""
+    return next((data for data in (folder / "data", folder) if (data / METADATA).is_file()), None)
+
+
 def find(dataset: str) -> Path:
     """Return the folder with the data of a dataset.
 
@@ -125,9 +130,8 @@ def find(dataset: str) -> Path:
     """
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
     for folder in (Path(dataset), root / dataset):
-        for data in (folder / "data", folder):
-            if (data / METADATA).is_file():
-                return data
+        if data := data_folder(folder):
+            return data
     raise UserError(
         f"there is no dataset {dataset}, neither as a folder nor in {root}; `rlher collect` makes one, and "
         "`minari download` fetches public ones.",

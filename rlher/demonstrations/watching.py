@@ -16,7 +16,7 @@ from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.safe_read import read_json
 from rlher.demonstrations.collecting import controller_name, plain_env
 from rlher.demonstrations.controllers import load_controller
-from rlher.demonstrations.datasets import METADATA, find, origin, read_dataset
+from rlher.demonstrations.datasets import METADATA, data_folder, origin, read_dataset
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.registration import read_yaml, yaml_names
 from rlher.evaluation.agent import choose_model
@@ -48,10 +48,10 @@ def choose_watched(config: WatchConfig) -> Watched:
 
     :raises UserError: there is no such agent, controller, environment or dataset.
     """
-    if config.run and any((folder / METADATA).is_file() for folder in (Path(config.run, "data"), Path(config.run))):
+    if config.run and (data := data_folder(Path(config.run))):
         if config.agent or config.controller:
             raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
-        return _dataset(config.run, config.env)
+        return _dataset(config.run, data / METADATA, config.env)
     if config.env is not None or config.controller is not None:
         name, env = controller_name(config), validate_goal_env(config.env).config  # type: ignore[arg-type]
 
@@ -70,16 +70,16 @@ def choose_watched(config: WatchConfig) -> Watched:
     return Watched(chosen.name, chosen.keys, folder, chosen.run.config.env, load_agent, count(config.seed))
 
 
-def _dataset(path: str, env: EnvConfig | None) -> Watched:
+def _dataset(path: str, file: Path, env: EnvConfig | None) -> Watched:
     """Return the episodes of a dataset, from their seeds and actions.
 
+    :param file: its metadata.
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
-    metadata = read_json(find(path) / METADATA)
     try:
-        env_id, action_repeat = origin(metadata)
+        env_id, action_repeat = origin(read_json(file))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedFile(find(path) / METADATA, first_line(error)) from error
+        raise DamagedFile(file, first_line(error)) from error
     if env is None and env_id not in yaml_names():
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = env or to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_yaml(str(env_id))))

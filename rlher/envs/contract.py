@@ -18,6 +18,7 @@ from rlher.envs.probe import (
     record_random_rollout,
     single_rewards,
 )
+from rlher.envs.rendering import can_draw_goals, has_pictures
 from rlher.envs.success_info import FaultGuard
 from rlher.her.rewards import NOT_VECTORISED, batch_problem
 
@@ -122,8 +123,8 @@ def _interface(config: EnvConfig, env: gym.Env) -> Found:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield "error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape."
-    if "rgb_array" not in (env.metadata.get("render_modes") or ()):
-        drawn = "goals and the path to them" if achieved in ((2,), (3,)) else "nothing"
+    if not has_pictures(env):
+        drawn = "goals and the path to them" if can_draw_goals(achieved) else "nothing"
         yield "ok", f"without the render mode rgb_array, videos show {drawn}"
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):

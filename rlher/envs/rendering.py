@@ -28,6 +28,16 @@ def has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
+def has_pictures(env: gym.Env) -> bool:
+    """Return whether an environment can return pictures of itself."""
+    return "rgb_array" in (env.metadata.get("render_modes") or ())
+
+
+def can_draw_goals(shape: tuple[int, ...] | None) -> bool:
+    """Return whether goals of a shape can be drawn, see :class:`rlher.evaluation.goal_picture.GoalPicture`."""
+    return shape in ((2,), (3,))
+
+
 def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
     """Replace the camera of a MuJoCo environment by a free one; without effect on other environments.
 

@@ -17,7 +17,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
-from rlher.envs.rendering import choose_mujoco_renderer
+from rlher.envs.rendering import can_draw_goals, choose_mujoco_renderer, has_pictures
 from rlher.evaluation.captions import add_caption, goal_text
 from rlher.evaluation.goal_picture import GoalPicture
 from rlher.evaluation.rollout import Episode, Observation
@@ -98,10 +98,10 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if "rgb_array" in (self._env.metadata.get("render_modes") or ()):
+        if has_pictures(self._env):
             choose_mujoco_renderer()
             image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
-        elif observation["achieved_goal"].shape in ((2,), (3,)):
+        elif can_draw_goals(observation["achieved_goal"].shape):
             goals = observation["achieved_goal"], observation["desired_goal"]
             image = self._goals.draw(*goals, is_reset=episode.length == 0)
         else:

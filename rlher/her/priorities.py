@@ -281,7 +281,7 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
     """
     if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    found = PRIORITIES.get(name) or import_named("her.priority", name, Priority) if isinstance(name, str) else name
+    found = name if isinstance(name, type) else PRIORITIES.get(name) or import_named("her.priority", name, Priority)
     if found.update is not Priority.update and found.state is Priority.state:
         raise ValueError(f"{found.__name__} defines update, so it needs state and restore to be resumed exactly.")
     return found(storage, **options)

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig, run_keys
+from rlher.config.training import TrainConfig, keys_that_name_code
 from rlher.core import machine
 from rlher.core.console import command_line
 from rlher.core.safe_read import read_text
@@ -111,6 +111,6 @@ def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
 def _may_name_code(word: str) -> bool:
     """Return whether a word of a command may name code, or a folder with config files."""
     key, _, value = word.lstrip("-+").partition("=")
-    names = ["config-dir", "cd", *(key for key, item in run_keys().items() if item.metadata.get("may_name_code"))]
+    names = ["config-dir", "cd", *keys_that_name_code()]
     is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value)
     return not is_number and (":" in word or any(key == name or key.startswith(f"{name}.") for name in names))

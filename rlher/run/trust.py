@@ -17,7 +17,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import run_keys
+from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import MAX_TEXT_BYTES, require_no_link, require_regular_file
@@ -56,9 +56,7 @@ def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
 def _named_code(values: Any) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values."""
     found = []
-    for key, item in run_keys().items():
-        if not item.metadata.get("may_name_code"):
-            continue
+    for key, item in keys_that_name_code().items():
         value = _value(values, key)
         # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
         leaves = [leaf for leaf in _leaves(value) if not isinstance(leaf, int | float | None)]
