@@ -26,7 +26,7 @@ def choose_compilation(mode: str, updates: int) -> tuple[bool, str]:
     compiler = find_compiler()
     if compiler is None:
         return False, "losses not compiled: no C++ compiler found"
-    return True, f"losses compiled with {compiler} (cached for later runs)"
+    return True, f"losses compiled with {compiler}, which takes half a minute the first time"
 
 
 def compile_with_fallback(function: Callable) -> Callable:

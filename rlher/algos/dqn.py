@@ -1,7 +1,5 @@
 """Deep Q-network."""
 
-from typing import Any
-
 import numpy as np
 import stable_baselines3
 import torch as th
@@ -48,23 +46,10 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 
-    def predict(
-        self,
-        observation: Any,
-        state: tuple[np.ndarray, ...] | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """Return greedy actions, or random ones with probability ``exploration_rate``."""
-        if deterministic or np.random.rand() >= self.exploration_rate:
-            return FastUpdate.predict(self, observation, state, episode_start, deterministic=True)
-        if self.policy.is_vectorized_observation(observation):
-            first = next(iter(observation.values())) if isinstance(observation, dict) else observation
-            return np.array([self.action_space.sample() for _ in range(len(first))]), state
-        return np.array(self.action_space.sample()), state
-
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return the greedy actions."""
+        """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""
+        if not deterministic and np.random.rand() < self.exploration_rate:
+            return th.as_tensor(np.array([self.action_space.sample() for _ in obs]))
         return self.q_net.q_net(obs).argmax(dim=1)
 
 

@@ -20,7 +20,7 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_bounds import resolve_target_bounds
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig, load_class
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
@@ -159,7 +159,7 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
         model = model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
-    if own := _policy_kwargs(algo).get("features_extractor_class"):
+    if own := algo.policy_kwargs.get("features_extractor_class"):
         _validate_extractor(own, model)
     return model
 
@@ -204,10 +204,10 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         own["action_noise"] = noise if algo.action_noise else None
-    extra = {name: value for name, value in algo.kwargs.items() if name != "policy_kwargs"}
-    if "n_steps" in extra:
-        raise UserError("algo.kwargs.n_steps is not supported; set her.n_steps instead.")
-    for name, value in _policy_kwargs(algo).items():
+    for name, key in (("n_steps", "her.n_steps"), ("policy_kwargs", "algo.policy_kwargs")):
+        if name in algo.kwargs:
+            raise UserError(f"algo.kwargs.{name} is not supported; set {key} instead.")
+    for name, value in algo.policy_kwargs.items():
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"
         is_code = isinstance(value, str) and ":" in value
@@ -216,12 +216,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):
         policy |= _normalized_extractor(config, policy)
-    return own | {"policy_kwargs": policy} | arguments | extra
-
-
-def _policy_kwargs(algo: OffPolicyConfig) -> dict[str, Any]:
-    """Return the policy's keyword arguments that have no key of their own."""
-    return algo.policy_kwargs | algo.kwargs.get("policy_kwargs", {})
+    return own | {"policy_kwargs": policy} | arguments | algo.kwargs
 
 
 def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:

@@ -65,8 +65,8 @@ def summary(groups: Sequence[Group]) -> pd.DataFrame:
     its 95 % bootstrap interval over seeds, widened to the Wilson interval of all episodes together, because three seeds
     at 100 of 100 episodes do not prove 100 %. Both are NaN with fewer than :data:`MIN_SEEDS` seeds. ``each`` is the
     success rate per seed, ``crash_rate`` the mean. For each level of ``STEPS_TO``, such as 90, ``steps_to_90`` is the
-    median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``timesteps`` is the longest
-    run.
+    median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``seconds_to_90`` is the
+    median of their wall-clock time, compilation included. ``timesteps`` is the longest run.
     """
     envs = [group.env for group in groups]  # the agents of one environment below each other
     return pd.DataFrame([_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))])
@@ -75,7 +75,7 @@ def summary(groups: Sequence[Group]) -> pd.DataFrame:
 def _summary_row(group: Group) -> dict[str, object]:
     finals = final_success_rates(group)
     low, high = stats.bootstrap_interval([finals], stats.iqm, _wilson([group]))
-    steps = {level: np.array([run.steps_to(level / 100) for run in group.runs]) for level in STEPS_TO}
+    steps = {level: np.array([run.first_reaching(level / 100) for run in group.runs]) for level in STEPS_TO}
     return {
         "env": group.env,
         "agent": group.label,
@@ -87,6 +87,7 @@ def _summary_row(group: Group) -> dict[str, object]:
         "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
         **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
         **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
+        "seconds_to_90": float(np.median([run.first_reaching(0.9, "wall_seconds") for run in group.runs])),
         "timesteps": max(run.timesteps for run in group.runs),
     }
 
@@ -100,6 +101,7 @@ def _summary_cells(row: Row) -> Cells:
         "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
         BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
+        "minutes to 90%": f"{row['seconds_to_90'] / 60:.1f}" if np.isfinite(row["seconds_to_90"]) else MISSING,
         "steps": f"{row['timesteps']:,}",
     }
 

@@ -87,13 +87,13 @@ class LoadedRun:
         last = self.evaluations[column].dropna().tolist() if column in self.evaluations else []
         return float(last[-1]) if last else math.nan
 
-    def steps_to(self, level: float) -> float:
-        """Return the timesteps of the first evaluation with at least this success rate; infinity if there is none.
+    def first_reaching(self, level: float, column: str = "timesteps") -> float:
+        """Return a column of the first evaluation with at least this success rate; infinity if there is none.
 
         :param level: success rate in [0, 1].
         """
-        reached = self.evaluations.loc[self.evaluations["success_rate"] >= level, "timesteps"]
-        return float(reached.iloc[0]) if len(reached) else math.inf
+        reached = self.evaluations.loc[self.evaluations["success_rate"] >= level]
+        return float(reached[column].iloc[0]) if len(reached) and column in reached else math.inf
 
     @property
     def timesteps(self) -> int:

@@ -3,9 +3,7 @@
 Nothing slow is imported before a command runs, so ``--help`` and completion are fast.
 """
 
-import atexit
 import contextlib
-import gc
 import os
 import sys
 import threading
@@ -38,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     ignore_current_folder()
     if argv is None:
-        atexit.register(gc.freeze)  # skips the garbage collection at exit, which takes most of a second
         argv = sys.argv[1:]
         prepare_streams()
         threading.excepthook = _ignore_os_errors
@@ -80,7 +77,7 @@ def run(argv: list[str]) -> int:
     from rlher.cli.groups import typed_choices
 
     has_command = not (argv[0].startswith("-") and typed_choices(argv))  # RL Zoo's lines have none
-    name, *words = argv if has_command else ["train", *argv]
+    name, *words = argv if has_command else ["optimize" if "--n-trials" in argv else "train", *argv]
     if name not in command_names():
         known = command_names()
         raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")

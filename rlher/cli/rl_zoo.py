@@ -141,7 +141,7 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
         raise UserError(f"cannot read {path}: {error}.") from error
     if "trust_code=true" not in typed:  # words of the command line may name code, text of a file may not
         require_no_code(path, nested)
-    return ["recipe=null", "normalize.enabled=false", *_overrides(defaults), *_overrides(values)]
+    return ["recipe=null", "normalize.enabled=false", *_overrides(defaults | values)]
 
 
 def read_python(text: str) -> Any:

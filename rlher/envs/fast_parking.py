@@ -62,9 +62,12 @@ def _features(road_object: Any, names: list[str]) -> np.ndarray:
 
 @lru_cache
 class _StraightLanes:
-    """The lanes of a network as arrays, in the order in which highway-env visits them."""
+    """The lanes of a network as arrays, in the order in which highway-env visits them.
 
-    def __init__(self, network: Any) -> None:
+    :param counts: lanes of each road; other arrays are cached after one was added.
+    """
+
+    def __init__(self, network: Any, counts: tuple[int, ...]) -> None:
         lanes = network.lanes_dict()
         self.indices = [*lanes]
         # Along other directions a dot product may be rounded differently.
@@ -78,7 +81,7 @@ class _StraightLanes:
 
 def closest_lane_index(self: Any, position: np.ndarray, heading: float | None = None) -> tuple[str, str, int]:
     """Return the index of the closest lane, measured as ``StraightLane.distance_with_heading`` does."""
-    lanes = _StraightLanes(self)
+    lanes = _StraightLanes(self, tuple(len(road) for roads in self.graph.values() for road in roads.values()))
     if heading is None or not lanes.are_parallel_to_axes:
         return highway_closest_lane_index(self, position, heading)
     delta = position - lanes.starts

@@ -41,8 +41,11 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """
     env = make_base_env(config, render_mode)
     validate_goal_interface(env, config.id)
-    if type(env.unwrapped).__module__.startswith("panda_gym."):
+    module = type(env.unwrapped).__module__
+    if module.startswith("panda_gym."):
         env = SeededResets(env)
+    elif module.startswith("gymnasium_robotics.envs.fetch."):
+        _read_fingers_only(env.unwrapped)
     env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
@@ -51,6 +54,15 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
+
+
+def _read_fingers_only(fetch: Any) -> None:
+    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
+
+    That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
+    """
+    names = fetch._model_names
+    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
 
 
 class SeededResets(gym.Wrapper):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from operator import attrgetter
+from typing import Any
 
 from stable_baselines3.common.utils import get_device
 
@@ -26,7 +27,8 @@ REASONS = {
 }
 """Why the open value of a key is resolved as it is, for the notes."""
 
-NEEDS: dict[str, tuple[str, Callable[[str], bool]]] = {
+NEEDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "demos.fraction": ("demos.path", lambda path: path is not None),
     "her.priority_kwargs": ("her.priority", lambda priority: priority != "uniform"),
     "her.goal_mix": ("her.goal_selection_strategy", lambda strategy: strategy == "mix"),
     "her.goal_selection_kwargs": ("her.goal_selection_strategy", lambda name: name == "mix" or ":" in name),
@@ -100,5 +102,5 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
     return [
         f"{key} without effect: {needed}={attrgetter(needed)(config)}"
         for key, (needed, has_effect) in NEEDS.items()
-        if attrgetter(key)(config) and not has_effect(attrgetter(needed)(config))
+        if attrgetter(key)(config) != attrgetter(key)(TrainConfig()) and not has_effect(attrgetter(needed)(config))
     ]

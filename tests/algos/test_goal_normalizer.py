@@ -102,7 +102,7 @@ class Doubled(CombinedExtractor):
 
 
 def test_a_users_features_extractor_sees_normalised_observations() -> None:
-    model = from_config("sac", n_envs=2, kwargs={"policy_kwargs": {"features_extractor_class": Doubled}})
+    model = from_config("sac", n_envs=2, policy_kwargs={"features_extractor_class": Doubled})
     model.learn(10)
     obs = model.env.reset()
     model.predict(obs)

@@ -22,9 +22,9 @@ def test_two_folders(rlher, two_agents: list[str]) -> None:
     assert (done.code, done.err) == (0, "")
     rows = [line.split("|")[1:-1] for line in done.out.splitlines() if line.startswith("| Some")]
     good, bad, improvement, _, profile = [[cell.strip() for cell in row] for row in rows]
-    assert good == ["Some-v0", "good", "3", "100.0% [98.7%, 100.0%]", "100 / 100 / 100", "500", "900", "1,000"]
+    assert good == ["Some-v0", "good", "3", "100.0% [98.7%, 100.0%]", "100 / 100 / 100", "500", "900", "0.3", "1,000"]
     # 40% never reaches 50%, 50% and 60% do: the median is the last evaluation of 50%.
-    assert bad[4:] == ["40 / 50 / 60", "1,000 (1 of 3 never)", "never", "1,000"]
+    assert bad[4:] == ["40 / 50 / 60", "1,000 (1 of 3 never)", "never", "–", "1,000"]
     assert improvement == ["Some-v0", "good", "bad", "1.00 [0.50, 1.00]"]
     assert profile == ["Some-v0", "bad", "100%", "100%", "33%", "0%", "0%", "0%"]
 

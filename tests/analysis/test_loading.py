@@ -86,7 +86,7 @@ def test_the_final_evaluation_counts_where_it_is_the_only_one(make_run: Make) ->
     (folder / "result.json").write_text(json.dumps(result))
     run = loading.read_run(folder)
     assert run.points("timesteps", "success_rate").to_dict() == {300: 0.65}
-    assert (run.steps_to(0.5), run.final("success_rate")) == (300, 0.65)
+    assert (run.first_reaching(0.5), run.final("success_rate")) == (300, 0.65)
 
 
 def test_steps_of_a_resumed_run_count_once(make_run: Make) -> None:

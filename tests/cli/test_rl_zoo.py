@@ -61,6 +61,7 @@ def test_flags_of_rl_zoo_are_read(line: str, expected: str) -> None:
     ("line", "printed"),
     [
         ("--algo sac --env X -n 10000", "read as: rlher train algo=sac env=X total_timesteps=10000\n"),
+        ("--algo sac --env X --n-trials 5", "read as: rlher optimize algo=sac env=X n_trials=5\n"),
         ("train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500", ""),
     ],
 )

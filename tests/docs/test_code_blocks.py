@@ -76,7 +76,7 @@ def test_goal_wrapper_example_trains(workspace: Path, rlher, monkeypatch: pytest
 
 def test_benchmark_table_is_what_compare_prints(rlher) -> None:
     rows = re.findall(r"^\| [\w-]+-v\d \|.*|^\| parking-classic \|.*", (ROOT / "docs/benchmarks.md").read_text(), re.M)
-    agents = {row.split(" | ")[1] for row in rows if row.count("|") == 10}
+    agents = {row.split(" | ")[1] for row in rows if row.count("|") == 11}
     done = rlher("compare", *(str(ROOT / "logs/benchmark" / agent) for agent in sorted(agents)), "--format", "markdown")
     assert done.code == 0
     assert len(agents) >= 10

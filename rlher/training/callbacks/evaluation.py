@@ -1,6 +1,7 @@
 """The callback that evaluates the model during training and finds the best one."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,8 @@ class PendingEvaluation:
 class EvaluationCallback(BaseCallback):
     """Evaluate every ``eval.freq`` steps, while training continues, and write the results into the run folder.
 
-    At most one evaluation is played at a time, so rows arrive in order. Training does not depend on when a row arrives.
+    As many evaluations are played side by side as there are workers. Their rows are recorded in order; training does
+    not depend on when.
 
     :param workers: play the episodes.
     :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so
@@ -56,7 +58,7 @@ class EvaluationCallback(BaseCallback):
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
         """Content of the best model's file, which is not written at once if the disk is full."""
-        self._pending: PendingEvaluation | None = None
+        self._pending: deque[PendingEvaluation] = deque()
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
         self._records = run.config.record
@@ -71,8 +73,8 @@ class EvaluationCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
         self._evaluate_if_due()
-        if self._pending and (self._on_evaluation or all(group.done() for group in self._pending.played)):
-            self.record_pending()
+        while self._pending and (self._on_evaluation or all(batch.done() for batch in self._pending[0].played)):
+            self._record_first()
 
     def _on_training_end(self) -> None:
         self._evaluate_if_due()
@@ -83,7 +85,8 @@ class EvaluationCallback(BaseCallback):
 
     def _evaluate_if_due(self) -> None:
         if self.model.num_timesteps >= self._next:
-            self.record_pending()
+            while len(self._pending) >= max(self._run.config.eval.workers or 0, 1):
+                self._record_first()
             self.evaluate()
             self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
 
@@ -102,16 +105,19 @@ class EvaluationCallback(BaseCallback):
         }
         model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
         config = self._run.config.eval
-        self._pending = PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed))
+        self._pending.append(PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed)))
 
     def record_pending(self) -> None:
-        """Wait for the evaluation in progress, if any, and record it.
+        """Wait for the evaluations in progress, if any, and record them.
 
-        :raises EnvironmentFault: the environment failed in the evaluation.
+        :raises EnvironmentFault: the environment failed in an evaluation.
         """
-        if self._pending is None:
-            return
-        evaluated, self._pending = self._pending, None
+        while self._pending:
+            self._record_first()
+
+    def _record_first(self) -> None:
+        """Wait for the oldest of the evaluations in progress, and record it."""
+        evaluated = self._pending.popleft()
         values = {**summarize(wait_for_episodes(evaluated.played)), **evaluated.row}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
