@@ -49,7 +49,7 @@ def safe_path_of_one_test() -> Iterator[None]:
 
 @pytest.fixture
 def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
-    """Run a command line in this process, in an empty folder."""
+    """Run a command line in this process, in an empty folder. It prints no traceback."""
     from rlher.cli.main import main
 
     monkeypatch.chdir(tmp_path)
@@ -62,7 +62,9 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
         except SystemExit as stop:  # argparse: --help, --cfg, wrong choice
             code = int(stop.code or 0)
         logging.disable(logging.NOTSET)
-        return Outcome(code, *capsys.readouterr())
+        outcome = Outcome(code, *capsys.readouterr())
+        assert "Traceback" not in outcome.err
+        return outcome
 
     return run
 

@@ -77,8 +77,9 @@ class Trainer:
         :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
-        with closing(self.workers):
-            self.model.set_logger(make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows))
+        logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows)
+        with closing(self.workers), closing(logger):
+            self.model.set_logger(logger)
             with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
                 try:
                     try:

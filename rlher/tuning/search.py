@@ -59,7 +59,9 @@ def optimize(config: OptimizeConfig, command: str) -> int:
             with interrupt_on_stop_signals():
                 # A Ray worker has another working directory.
                 return _search(checked, folder.resolve(), space, pool, command)
-    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
+    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError, OSError) as error:
+        if getattr(error, "filename", None):  # not the storage's: a journal on a full disk raises an error without one
+            raise
         raise storage_error(config.storage, error) from error
 
 

@@ -17,7 +17,6 @@ def test_unreadable_config_file_is_named(rlher, tmp_path: Path, text: str) -> No
     (tmp_path / "conf/env/mine.yaml").write_text(text)
     done = rlher("train", "env=mine", "--config-dir", "conf", "--cfg", "job")
     assert done.code == 2
-    assert "Traceback" not in done.err
     assert len(done.err.splitlines()) == 1
 
 

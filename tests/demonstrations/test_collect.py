@@ -170,7 +170,6 @@ def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
 def test_what_cannot_be_played_is_refused(rlher, words) -> None:
     done = rlher("collect", *words)
     assert done.code == 2
-    assert "Traceback" not in done.err
     assert not Path("demos").exists()
 
 

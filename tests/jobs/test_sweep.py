@@ -87,7 +87,6 @@ def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
     assert second.code == 0, second.err
     assert status(tmp_path) == {0: "finished", 1: "finished", 2: "finished"}
     assert {path: path.stat().st_mtime_ns for path in written} == written
-    assert "1 of 3 runs" in second.err
     assert re.search(r"BitFlipping-v0 +dqn, future +3 ", second.out), "the table of rlher compare"
 
 
@@ -103,7 +102,6 @@ def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:
 def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) -> None:
     done = train_sweep("threads=1,2")
     assert done.code == 0
-    assert "left out threads=2" in done.err
     assert status(tmp_path) == {0: "finished"}
 
 
@@ -141,7 +139,6 @@ def test_failed_run_does_not_stop_the_others(train_sweep, tmp_path: Path) -> Non
     done = train_sweep("algo=dqn,sac,dqn", "seed=0")
     assert done.code == 2
     assert status(tmp_path) == {0: "finished"}
-    assert "algo=sac failed" in done.err
     assert "dqn, future" in done.out
 
 

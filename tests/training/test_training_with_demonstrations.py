@@ -58,7 +58,6 @@ def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
 def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> None:
     done = rlher(*RUN, *words)
     assert done.code == 0, done.err
-    assert "8 demonstrations" in done.err
     (setup,) = setups
     batch = setup.model.replay_buffer.sample(16)
     share = batch.demonstrations
