@@ -38,6 +38,7 @@ OTHERS = {
     "resume, compiled": ("train", "--resume", ".", "total_timesteps=+60", "engine.compile=on"),
     "train": ("train", *FETCH, "vec_env=subproc", "eval.workers=1", "record=true"),
     "sweep": ("train", "-m", *BITS, "seed=0,1", "--workers", "2"),
+    "sweep with Ray": ("train", "-m", *BITS, "seed=0,1", "launcher=ray"),
     "optimize": ("optimize", *BITS, *SEARCH),
     "optimize with Ray": ("optimize", *BITS, *SEARCH, "launcher=ray"),
     "PyBullet": ("enjoy", "--agent", "ddpg-PandaReach-v3", "--video", "v.mp4", "--episodes", "1"),

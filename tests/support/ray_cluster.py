@@ -1,4 +1,4 @@
-"""A search on a Ray cluster of two nodes, one of which is killed during a trial.
+"""A sweep and a search on a Ray cluster of two nodes, one of which is killed during a trial.
 
 Usage: `python -m tests.support.ray_cluster <folder>`.
 
@@ -46,6 +46,9 @@ def main(folder: Path) -> None:
     postgres = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
     start_node("--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={tempfile.mkdtemp(prefix='ray-')}")
     start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
+    sweep = "train -m algo=dqn env=BitFlipping-v0 recipe=null total_timesteps=60 seed=0,1 workers=2 launcher=ray"
+    rlher = [sys.executable, "-m", "rlher", *sweep.split(), f"ray_address={HEAD}"]
+    subprocess.run(rlher, cwd=folder, check=True, timeout=200)
     study, spec = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
     spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD))
     search = threading.Thread(target=run_trials, args=(study, spec, 2), daemon=True)
