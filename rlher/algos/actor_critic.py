@@ -97,8 +97,8 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------------- parts of the losses
 
-    def draw_target_critics(self) -> th.Tensor | None:
-        """Draw the indices of the critics in the target; None if ``options.target_critics`` is None."""
+    def sample_target_critics(self) -> th.Tensor | None:
+        """Sample the indices of the critics in the target; None if ``options.target_critics`` is None."""
         count = self.options.target_critics
         return None if count is None else th.randperm(self.critic.n_critics, device=self.device)[:count]
 

@@ -55,7 +55,7 @@ class SACUpdate(ActorCritic):
             noise=th.randn_like(batch.actions),
             next_noise=th.randn_like(batch.actions),
             ent_coef=self.ent_coef_tensor if self.log_ent_coef is None else self.log_ent_coef.detach().exp(),
-            target_critics=self.draw_target_critics(),
+            target_critics=self.sample_target_critics(),
         )
 
     def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:

@@ -42,7 +42,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise = th.empty_like(batch.actions).normal_(0, deviation)
         return batch._replace(
             next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip),
-            target_critics=self.draw_target_critics(),
+            target_critics=self.sample_target_critics(),
         )
 
     def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:

@@ -50,9 +50,9 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         """Draw a start and a different goal."""
         super().reset(seed=seed)
         self._steps = 0
-        self._goal, self._bits = self._draw(), self._draw()
+        self._goal, self._bits = self._sample_bits(), self._draw()
         while np.array_equal(self._bits, self._goal):  # for a single bit half of the draws
-            self._bits = self._draw()
+            self._bits = self._sample_bits()
         return self._observe(), {"is_success": False}
 
     def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
@@ -87,7 +87,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
                 picture[top + 5 : top + SQUARE - 5, left + 5 : left + SQUARE - 5] = SET if bit else UNSET
         return picture
 
-    def _draw(self) -> np.ndarray:
+    def _sample_bits(self) -> np.ndarray:
         return self.np_random.integers(0, 2, self.n_bits).astype(np.float32)
 
     def _observe(self) -> dict[str, np.ndarray]:

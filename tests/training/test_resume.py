@@ -483,6 +483,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
         (("-m", "seed=1,2"), "seed"),
         (("total_timesteps=100",), "total_timesteps=100"),
         (("total_timesteps=many",), "many"),
+        (("total_timesteps=+" + "9" * 23,), "total_timesteps"),
     ],
 )
 def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tuple[str, ...], named: str) -> None:
