@@ -50,7 +50,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         """Draw a start and a different goal."""
         super().reset(seed=seed)
         self._steps = 0
-        self._goal, self._bits = self._sample_bits(), self._draw()
+        self._goal, self._bits = self._sample_bits(), self._sample_bits()
         while np.array_equal(self._bits, self._goal):  # for a single bit half of the draws
             self._bits = self._sample_bits()
         return self._observe(), {"is_success": False}
