@@ -463,7 +463,8 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     command = load_command("train")
     jobs = [job for seed in seeds for job in compose(command, CommandLine([*words, *_words({"seed": seed})]))]
-    earlier = [lookup.find_experiment(job.config) for job in jobs]  # these may be somebody else's
+    found = [lookup.find_experiment(job.config) for job in jobs]
+    earlier = [folder.resolve() for folder in found if folder]  # these may be somebody else's
     trained, code = train_side_by_side(jobs)
     if code == INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
@@ -472,7 +473,8 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
             raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
         if run.exit_code:
             raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    return [load(str(run.folder), trust_code=run.config.trust_code or run.folder not in earlier) for run in trained]
+    folders = [run.folder.resolve() for run in trained if run.folder]
+    return [load(folder, trust_code=jobs[0].config.trust_code or folder not in earlier) for folder in folders]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:

@@ -69,7 +69,7 @@ class ActorCritic(FastUpdate):
     def update_critics(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
-        self._critic_optimizer.step(self.critics.split_gradients(gradients))
+        self._critic_optimizer.step(part for stacked in gradients for part in stacked)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:

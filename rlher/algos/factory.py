@@ -204,7 +204,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         own["action_noise"] = noise if algo.action_noise else None
-    for name, key in (("n_steps", "her.n_steps"), ("policy_kwargs", "algo.policy_kwargs")):
+    for name, key in {"n_steps": "her.n_steps", "policy_kwargs": "algo.policy_kwargs", "options": "engine"}.items():
         if name in algo.kwargs:
             raise UserError(f"algo.kwargs.{name} is not supported; set {key} instead.")
     for name, value in algo.policy_kwargs.items():

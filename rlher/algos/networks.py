@@ -73,11 +73,6 @@ class BatchedMLP:
                 x = layer(x) if isinstance(layer, ELEMENTWISE) else layer(x.mT).mT
         return x.mT
 
-    def split_gradients(self, stacked: Sequence[th.Tensor]) -> Iterator[th.Tensor]:
-        """Split gradients of the stacked tensors into those of ``parameters``, in their order."""
-        for gradient in stacked:
-            yield from gradient
-
 
 def is_batchable(layer: nn.Module) -> bool:
     """Return whether :class:`BatchedMLP` can evaluate a layer, which must not depend on the training mode."""

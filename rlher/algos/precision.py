@@ -27,24 +27,17 @@ def choose_precision(
 ) -> tuple[EngineConfig, str]:
     """Return the engine with the precision resolved, and a line if it is not float32.
 
-    ``auto`` takes bf16 where the processor multiplies it fast.
+    ``auto`` takes bf16 where the processor multiplies it faster than float32: with AMX, or AVX-512 BF16 of AMD.
     """
-    fast = device.type == "cpu" and has_fast_bf16()
+    vendor, flags = processor()
+    # Intel's AVX-512 BF16 without AMX is slower than float32. Other processors emulate bf16, hundreds of times slower.
+    fast = "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
     if engine.precision == "auto":
         is_large = min(batch_size, max(net_arch, default=0)) >= MIN_SIZE
-        engine = replace(engine, precision="bf16" if fast and is_large else "float32")
+        engine = replace(engine, precision="bf16" if fast and is_large and device.type == "cpu" else "float32")
     if engine.precision == "float32" or device.type != "cpu":
         return engine, ""
     return engine, f"precision bf16: {'the processor has units for it' if fast else 'slower than float32 here'}"
-
-
-def has_fast_bf16() -> bool:
-    """Return whether the processor multiplies bf16 faster than float32: with AMX, or AVX-512 BF16 of AMD.
-
-    Intel's AVX-512 BF16 without AMX is slower than float32. Other processors emulate bf16, hundreds of times slower.
-    """
-    vendor, flags = processor()
-    return "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
 
 
 @functools.cache

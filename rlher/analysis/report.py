@@ -134,13 +134,9 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     names = sorted(map(str, runs), key=lambda name: not is_experiment_key(name))
     runs = runs[names]
     numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
-    table = runs.groupby(numbers).agg(_join_distinct).T
+    table = runs.groupby(numbers).agg(lambda values: ", ".join(values.unique())).T  # type: ignore[misc]
     differs = runs.nunique() > 1
     return table[differs], table[~differs]
-
-
-def _join_distinct(values: pd.Series) -> str:
-    return ", ".join(values.unique())
 
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:

@@ -41,10 +41,8 @@ HYPERPARAMETERS: dict[str, str | None] = {
     "normalize": "normalize.enabled",
     "normalize.norm_obs": "normalize.enabled",
     "normalize.clip_obs": "normalize.clip",
-    "normalize.norm_reward": None,
-    "policy": None,
-    "replay_buffer_class": None,
-    "noise_type": None,
+    **dict.fromkeys(("normalize.norm_reward", "policy", "replay_buffer_class", "noise_type")),
+    "net_arch": "algo.net_arch",
     "noise_std": "algo.action_noise",
     "env_wrapper": "env.wrappers",
     "callback": "callbacks",
@@ -57,6 +55,7 @@ HYPERPARAMETERS: dict[str, str | None] = {
 
 SECTIONS = {
     "policy_kwargs": "algo.policy_kwargs",
+    "net_arch": "algo.policy_kwargs.net_arch",
     "replay_buffer_kwargs": "her",
     "env_kwargs": "env.kwargs",
 }

@@ -22,6 +22,7 @@ def ignore_current_folder() -> None:
     with suppress(RuntimeError):  # there is no home
         # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path.home() / ".cache" / "torchinductor"))
+    os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"  # they always come from the latter folder
     _use_bundled_glfw()
 
 

@@ -78,7 +78,7 @@ def _dataset(path: str, file: Path, env: EnvConfig | None) -> Watched:
     """
     try:
         env_id, action_repeat = origin(read_json(file))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedFile(file, first_line(error)) from error
     if env is None and env_id not in yaml_names():
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")

@@ -133,7 +133,7 @@ def read_config(folder: Path) -> TrainConfig:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
-        raise DamagedFile(path, first_line(error)) from error
+        raise DamagedFile(path, first_line(error)) from None  # Python prints a cause as it is, with a stranger's text
 
 
 def _inode(folder: Path) -> int | None:

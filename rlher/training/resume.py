@@ -12,9 +12,10 @@ from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError, os_error_reason
 from rlher.core.files import remove_unfinished, write_json, write_text
-from rlher.core.safe_read import read_json, read_text
+from rlher.core.safe_read import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.run.run_folder import COMMANDS, CONFIG, METADATA, RESULT, RunFolder
+from rlher.run.metadata import COMMANDS, METADATA, commands
+from rlher.run.run_folder import CONFIG, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
 from rlher.training import training_state
 from rlher.training.result import RunResult, print_header
@@ -122,9 +123,9 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / RESULT).unlink(missing_ok=True)
+    earlier = commands(run.folder)  # while a stranger's config is not signed: those that name no code
     run.write_config(working_folder)
-    commands = run.folder / COMMANDS
-    write_text(commands, read_text(commands) + command + "\n")
+    write_text(run.folder / COMMANDS, "\n".join([*earlier, command, ""]))
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")

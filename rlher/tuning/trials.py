@@ -33,7 +33,8 @@ OTHER_PROGRAM = (
 def counted_trials(study: Study) -> list[FrozenTrial]:
     """Return the trials that count towards the total. A trial that was repeated does not count, its repetition does."""
     trials = study.get_trials(deepcopy=False)
-    repeated = [number for trial in trials for number in RetryHeartbeatStaleTrialCallback.retry_history(trial)]
+    histories = map(RetryHeartbeatStaleTrialCallback.retry_history, trials)
+    repeated = [number for history in histories if isinstance(history, list) for number in history]
     return [trial for trial in trials if trial.number not in repeated]
 
 

@@ -135,8 +135,9 @@ def test_seeds_are_trained_side_by_side_and_continued(tmp_path: Path, monkeypatc
     assert [run.folder for run in more[:2]] == [run.folder for run in reversed(runs)]
     config = more[0].folder / "config.yaml"  # as if somebody else had trained it
     config.write_text(config.read_text().replace("callbacks: []", "callbacks: [evil:Callback]"))
-    with pytest.raises(rlher.UserError, match="callbacks"):
-        rlher.train("dqn", "BitFlipping-v0", seed=range(3), **keys)
+    for launcher in ("local", "ray"):
+        with pytest.raises(rlher.UserError, match="callbacks"):
+            rlher.train("dqn", "BitFlipping-v0", seed=range(3), launcher=launcher, **keys)
 
 
 def test_a_seed_that_fails_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,8 +133,7 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> Non
     folder = folder_of("dqn")
     assert json.loads((folder / "result.json").read_text())["timesteps"] == last
     again = rlher("train", "--resume", str(folder), "total_timesteps=+30")
-    assert again.code == 0, again.err
-    assert NOT_REPEATABLE not in again.err
+    assert (again.code, NOT_REPEATABLE not in again.err) == (0, True)
     assert resumed_at(folder) == [last]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
     assert rlher("train", "--resume", str(folder)).code == 2
@@ -328,8 +327,7 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
     checkpoint_files.verify(damaged)
     flip(damaged / "model.zip")
     again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
-    assert str(damaged) in again.err
+    assert (again.code, str(damaged) in again.err) == (0, True)
     assert resumed_at(stopped)[-1] == 180
     assert differences(uninterrupted, stopped) == []
 
@@ -389,8 +387,7 @@ def test_a_forged_checkpoint_is_refused(rlher, stopped: Path, attack: str) -> No
     ATTACKS[attack](newest(stopped))
     seal(newest(stopped))
     again = rlher("train", "--resume", str(stopped), "total_timesteps=+20")
-    assert again.code == 2, again.err
-    assert str(newest(stopped)) in again.err
+    assert (again.code, str(newest(stopped)) in again.err) == (2, True)
     assert {path.name for path in Path().iterdir()} == before
     assert {name: (stopped / name).read_text() for name in kept} == kept
 
@@ -441,8 +438,7 @@ def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint_files, "_digest", failing)
         again = rlher("train", "--resume", str(stopped))
-    assert again.code == 2
-    assert str(newest(stopped)) in again.err
+    assert (again.code, str(newest(stopped)) in again.err) == (2, True)
     assert "Input/output error" in again.err
     checkpoint_files.verify(newest(stopped))
 
@@ -488,8 +484,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
 )
 def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tuple[str, ...], named: str) -> None:
     again = rlher("train", "--resume", str(stopped), *typed)
-    assert again.code == 2
-    assert named in again.err
+    assert (again.code, named in again.err) == (2, True)
 
 
 EDITS: dict[str, tuple[Callable[[str], str], set[str]]] = {
@@ -525,8 +520,7 @@ def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> No
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
     with run_folder.locked(stopped):
         again = rlher("train", "--resume", str(stopped))
-    assert again.code == 2
-    assert str(stopped) in again.err
+    assert (again.code, str(stopped) in again.err) == (2, True)
     assert rlher("train", "--resume", str(stopped)).code == 0
 
 
@@ -538,8 +532,7 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 
     monkeypatch.setattr(BitFlippingEnv, "reset", unseeded)
     again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
-    assert NOT_REPEATABLE in again.err
+    assert (again.code, NOT_REPEATABLE in again.err) == (0, True)
 
 
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:

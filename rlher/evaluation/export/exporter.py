@@ -173,6 +173,8 @@ def import_standalone(module: ModuleType) -> ModuleType:
 def _json_classes(value: Any) -> Any:
     """Return a value with ``{"class": "module:name"}`` in the place of each class."""
     if isinstance(value, dict):
+        if "class" in value:  # play.py would import what it names
+            raise UserError("a mapping in algo.policy_kwargs has the key 'class', which agent.json cannot hold.")
         return {key: _json_classes(each) for key, each in value.items()}
     return {"class": _path(value)} if isinstance(value, type) else value
 
