@@ -68,12 +68,12 @@ class ModelChoice:
         agent = self.config.agent
         return {"agent": agent} if agent else {"run": str(self.run), "model": self.which}
 
-    def load(self, render_mode: str | None = None) -> Agent:
-        """Load the agent, and make its environment with a render mode.
+    def load(self) -> Agent:
+        """Load the agent, and make its environment.
 
         :raises UserError: there is no such model, or it is damaged.
         """
-        env = make_env(self.run.config.env, render_mode=render_mode)
+        env = make_env(self.run.config.env)
         validate_actions(self.run.config.algo.name, env.action_space)
         model = load_model(self.run.config, self.run.model(self.which), env, self.config.device)
         return Agent(make_policy(model, self.config.deterministic), env, model)

@@ -21,7 +21,7 @@ def run(config: EnjoyConfig) -> int:
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     from rlher.demonstrations.watching import choose_watched
-    from rlher.envs.make import render_modes
+    from rlher.envs.make import make_env, render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
     from rlher.evaluation.rollout import play_episode, with_bar
     from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
@@ -34,7 +34,8 @@ def run(config: EnjoyConfig) -> int:
     window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
     if not window:
         configure_offscreen()
-    env, policy = watched.load("human" if window else "rgb_array")
+    env = make_env(watched.env, "human" if window else "rgb_array")
+    policy = watched.make_policy(env)
     print(escape_control(watched.name), file=sys.stderr)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(watched.seeds, episodes))
