@@ -6,22 +6,22 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rlher.core.current_folder import search_no_later_folder
+from rlher.core.current_folder import keep_search_folder
 
-search_no_later_folder()  # it may be a run from somebody else
+keep_search_folder()  # it may be a run from somebody else
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train
-    from rlher.core.errors import EnvironmentFault, UserError
+    from rlher.core.errors import RunError, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
 
 __all__ = [
-    "EnvironmentFault",
     "GoalEnvWrapper",
     "GoalRequest",
     "HerReplayBuffer",
     "Run",
+    "RunError",
     "UserError",
     "agents",
     "check",
@@ -38,7 +38,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
-    "EnvironmentFault": "rlher.core.errors",
+    "RunError": "rlher.core.errors",
     "GoalEnvWrapper": "rlher.envs.goal_wrapper",
     "GoalRequest": "rlher.her",
     "HerReplayBuffer": "rlher.her",

@@ -24,7 +24,7 @@ from rlher.config.override_syntax import literal
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import EnvironmentFault, UserError, first_line
+from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
@@ -163,7 +163,7 @@ class Run:
         :param keys: config keys that may change, as in :func:`train`.
         :raises UserError: it is finished, is being trained, a key may not change, or it is an agent that comes with
             rlher.
-        :raises EnvironmentFault: the run failed.
+        :raises RunError: the run failed.
         """
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; train a run.")
@@ -232,7 +232,7 @@ def train(
     :param keys: any other config key: ``n_envs=2``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where a key
         takes ``"module:name"``, the function or class may be given.
     :raises UserError: the config cannot be trained; nothing was written.
-    :raises EnvironmentFault: the run failed; the message names the run folder.
+    :raises RunError: the run failed; the message names the run folder.
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
     from rlher.cli.commands.train import start_training
@@ -413,7 +413,7 @@ def check(env: str, **keys: Any) -> dict[str, Any]:
     :param env, keys: as in :func:`make_env`.
     :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
     :raises UserError: there is no such environment.
-    :raises EnvironmentFault: it cannot be constructed.
+    :raises RunError: it cannot be constructed.
     """
     from rlher.cli.commands.check import to_json
     from rlher.envs.contract import check_goal_env
@@ -454,7 +454,7 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
 
     :raises KeyboardInterrupt: they were interrupted.
     :raises UserError: one of them cannot be trained, or was finished before by somebody else whose code is not trusted.
-    :raises EnvironmentFault: one of them failed; the others are finished.
+    :raises RunError: one of them failed; the others are finished.
     """
     from rlher.cli.commands.train import train_side_by_side
     from rlher.core.signals import INTERRUPTED
@@ -532,7 +532,7 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     """Return a run that has just ended.
 
     :raises KeyboardInterrupt: it was interrupted.
-    :raises EnvironmentFault: it failed.
+    :raises RunError: it failed.
     """
     from rlher.training.result import Status, final_lines
 
@@ -545,9 +545,9 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     return Run(run, trust_code=True)
 
 
-def _failed_run(message: str, folder: Path | None) -> EnvironmentFault:
+def _failed_run(message: str, folder: Path | None) -> RunError:
     """Return the exception of a run that failed."""
-    fault = EnvironmentFault(message)
+    fault = RunError(message)
     fault.folder = folder
     return fault
 

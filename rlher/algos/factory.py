@@ -26,6 +26,7 @@ from rlher.core.errors import UserError, describe_error, describe_value, did_you
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_named
 from rlher.her import HerReplayBuffer
+from rlher.her.priorities import Priority
 
 CONFIG_ERRORS = (
     TypeError,
@@ -106,8 +107,9 @@ def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
         if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:
             methods = ", ".join(changed)
             raise UserError(f"{config.algo.model} defines {methods}, which would not be called: {model.slow_reason}.")
-    if config.her.priority == "td_error" and model.slow_reason is not None:
-        raise UserError(f"her.priority=td_error cannot be used: {model.slow_reason}; use her.priority=uniform.")
+    priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
+    if priority.update is not Priority.update and model.slow_reason is not None:
+        raise UserError(f"her.priority={config.her.priority} cannot be used: {model.slow_reason}; leave it out.")
     for name, value in cloning_keys(config).items():
         if value and (model.slow_reason is not None or not isinstance(model, ActorCritic)):
             reason = model.slow_reason or f"algo={config.algo.name} has no actor"

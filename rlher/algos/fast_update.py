@@ -15,7 +15,7 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
-from rlher.core.errors import EnvironmentFault, describe_value
+from rlher.core.errors import RunError, describe_value
 
 Losses = dict[str, th.Tensor]
 
@@ -152,7 +152,7 @@ class FastUpdate(TrainingLoop):
     def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method for a loss returned, which may be that of a user's class.
 
-        :raises EnvironmentFault: it is not a tuple of two values, the first of them a scalar with a gradient.
+        :raises RunError: it is not a tuple of two values, the first of them a scalar with a gradient.
         """
         loss, second = self.valid_pair(returned, method)
         if not isinstance(loss, th.Tensor) or loss.numel() != 1 or not loss.requires_grad:
@@ -162,7 +162,7 @@ class FastUpdate(TrainingLoop):
     def valid_pair(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method returned, which may be that of a user's class.
 
-        :raises EnvironmentFault: it is not a tuple of two values.
+        :raises RunError: it is not a tuple of two values.
         """
         if isinstance(returned, tuple) and len(returned) == 2:
             return returned
@@ -171,7 +171,7 @@ class FastUpdate(TrainingLoop):
     def _number(self, name: str, value: Any) -> float:
         """Return an entry of what ``update`` returned.
 
-        :raises EnvironmentFault: it is neither a number nor a tensor with one element.
+        :raises RunError: it is neither a number nor a tensor with one element.
         """
         if isinstance(value, th.Tensor) and value.numel() == 1:
             return value.item()
@@ -179,9 +179,9 @@ class FastUpdate(TrainingLoop):
             return float(value)
         raise self._wrong_return("update", value, "a number or a tensor with one element", f" as {name!r}")
 
-    def _wrong_return(self, method: str, returned: Any, expected: str, where: str = "") -> EnvironmentFault:
+    def _wrong_return(self, method: str, returned: Any, expected: str, where: str = "") -> RunError:
         got = describe_value(returned)
-        return EnvironmentFault(f"{method} of {type(self).__name__} returned {got}{where}, not {expected}.")
+        return RunError(f"{method} of {type(self).__name__} returned {got}{where}, not {expected}.")
 
     def _loss_inputs(self, samples: Any) -> LossInputs:
         discounts = self.gamma if samples.discounts is None else samples.discounts

@@ -45,7 +45,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if unknown:
         flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}.")
-    typed = vars(found)  # what is left of it after the next lines are config keys
+    typed = vars(found)  # the next lines take out what is no config key
     words, is_sweep, cfg, config_dirs = (typed.pop(each) for each in ("words", "multirun", "cfg", "config_dir"))
     zoo_params, zoo_file = typed.pop("hyperparams", []), typed.pop("conf_file", None)
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1

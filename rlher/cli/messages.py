@@ -12,7 +12,7 @@ from rlher.cli.commands import command_names, known_keys, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, takes_list
 from rlher.config.override_syntax import literal
-from rlher.core.errors import EnvironmentFault, UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.errors import RunError, UserError, did_you_mean, first_line, os_error_reason
 
 CLASSES = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
@@ -22,7 +22,7 @@ KINDS = {"to Integer": "a whole number", "to Float": "a number", "a valid bool":
 
 def explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
-    if isinstance(error, UserError | EnvironmentFault):
+    if isinstance(error, UserError | RunError):
         return str(error)
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'a file or the output'}: {os_error_reason(error)}."

@@ -33,7 +33,7 @@ def quoted(word: str) -> str:
 
 
 def values_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return the values of overrides by config key; the names of groups, and what ``her=`` stands for, come first.
+    """Return the values of overrides by config key. Those of groups come first, so that others override them.
 
     :raises UserError: one cannot be parsed, or has several values.
     """

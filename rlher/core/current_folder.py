@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def search_no_later_folder() -> None:
-    """Let this process search the folder that it was started in, as a notebook does, also after it has left it."""
+def keep_search_folder() -> None:
+    """Replace ``""`` in the search path, which a notebook has, by the folder that it stands for now."""
     with suppress(OSError):  # the current folder was deleted
         sys.path[:] = [folder or os.getcwd() for folder in sys.path]
 

@@ -53,10 +53,10 @@ def require_package(what: str, package: str, extra: str | None = None) -> None:
         raise UserError(f"{what} needs the package {package}, which is not installed; run {install}.")
 
 
-class EnvironmentFault(ReportedError):
-    """The environment, or a callback of the user's own, failed: it raised, died, or returned NaN. Exit code 1.
+class RunError(ReportedError):
+    """Code that rlher calls failed: it raised, died, or returned NaN; or training diverged. Exit code 1.
 
-    Its message names the line of the user's own code.
+    It may be the environment's, or the user's own: a callback, a strategy, a loss. The message names its line.
 
     :ivar folder: run folder of the training that it ended, from Python.
     """
@@ -65,15 +65,15 @@ class EnvironmentFault(ReportedError):
     folder: Path | None = None
 
 
-def as_fault(error: BaseException, what: str) -> BaseException:
-    """Return an exception of an environment's code as an EnvironmentFault: "<what> raised …".
+def as_run_error(error: BaseException, what: str) -> BaseException:
+    """Return an exception of an environment's code as a RunError: "<what> raised …".
 
     Ctrl-C, and what is a message already, is returned unchanged. SystemExit is a fault, because the program would end
     with the exit code that the environment chose.
     """
-    if isinstance(error, EnvironmentFault | UserError | KeyboardInterrupt):
+    if isinstance(error, RunError | UserError | KeyboardInterrupt):
         return error
-    return EnvironmentFault(f"{what} raised {describe_error(error)}.")
+    return RunError(f"{what} raised {describe_error(error)}.")
 
 
 def describe_error(error: BaseException) -> str:

@@ -40,7 +40,7 @@ class StopRequest:
         return _handled_by(self._handle, *RUN_SIGNALS)
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self.requested:  # a closed terminal sends SIGHUP, and its command SIGTERM, which must not be too much
+        if self.requested:  # a closed terminal sends SIGHUP and SIGTERM; both together are one request
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             return

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import RunError, UserError
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
     MAX_EPISODE_STEPS,
@@ -77,7 +77,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
 
     :param seed: of the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
-    :raises EnvironmentFault: its constructor raised.
+    :raises RunError: its constructor raised.
     """
     env = FaultGuard(make_base_env(config), config.id)
     result = CheckResult(config, env.observation_space, env.action_space)
@@ -88,7 +88,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
             result.config = fill_from_recording(config, env, recording)
             for name, check in CHECKS.items():
                 result.findings += [Finding(*found, name) for found in check(result.config, env, recording)]
-    except EnvironmentFault as error:
+    except RunError as error:
         result.findings.append(Finding("error", str(error), "fault"))
     finally:
         env.close()
@@ -99,12 +99,12 @@ def validate_goal_env(config: EnvConfig) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
     :raises UserError: the environment violates the contract.
-    :raises EnvironmentFault: it failed during the random episodes.
+    :raises RunError: it failed during the random episodes.
     """
     result = check_goal_env(config)
     for finding in result.errors:
         message = finding.message if config.id in finding.message else f"{config.id}: {finding.message}"
-        raise (EnvironmentFault if finding.check == "fault" else UserError)(message)
+        raise (RunError if finding.check == "fault" else UserError)(message)
     return result
 
 

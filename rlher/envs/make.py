@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError, as_fault, first_line
+from rlher.core.errors import RunError, UserError, as_run_error, first_line
 from rlher.core.user_code import build_class
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
@@ -31,13 +31,13 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """Return one goal environment.
 
     Its ``info`` always has ``is_success``, and ``is_crash`` if ``config.crash_key`` is set. It is truncated after
-    ``config.max_episode_steps``. Its ``reset`` and ``step`` raise EnvironmentFault for any error of the environment.
+    ``config.max_episode_steps``. Its ``reset`` and ``step`` raise RunError for any error of the environment.
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
     :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
-    :raises EnvironmentFault: its constructor raised without any arguments from the user.
+    :raises RunError: its constructor raised without any arguments from the user.
     """
     env = make_base_env(config, render_mode)
     validate_goal_interface(env, config.id)
@@ -105,7 +105,7 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     """Return the environment of ``gymnasium.make`` in ``env.wrappers``; it need not be a goal environment.
 
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
-    :raises EnvironmentFault: its constructor raised without any arguments from the user.
+    :raises RunError: its constructor raised without any arguments from the user.
     """
     ensure_registered(config.id, config.modules)
     env = _construct(config, render_mode)
@@ -163,8 +163,8 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
             cause = str(error).partition(" was raised from the environment creator")[0]  # gymnasium adds all kwargs
             raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {cause}.") from error
         given = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
-        fault = as_fault(error, f"{config.id}{given}: its constructor")
-        raise (UserError(str(fault)) if kwargs and isinstance(fault, EnvironmentFault) else fault) from error
+        fault = as_run_error(error, f"{config.id}{given}: its constructor")
+        raise (UserError(str(fault)) if kwargs and isinstance(fault, RunError) else fault) from error
 
 
 @contextmanager

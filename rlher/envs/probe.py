@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard, as_flag
 
 MAX_EPISODE_STEPS = 1000
@@ -57,7 +57,7 @@ class Recording:
     def info_flags(self, key: str | None) -> np.ndarray:
         """Return ``info[key]`` of each step as bool; False where it is missing.
 
-        :raises EnvironmentFault: a value is neither true nor false.
+        :raises RunError: a value is neither true nor false.
         """
         return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
 
@@ -66,7 +66,7 @@ def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
     """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
 
     :param seed: of the first reset and of the actions.
-    :raises EnvironmentFault: the environment failed.
+    :raises RunError: the environment failed.
     """
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None
     env.action_space.seed(seed)
@@ -91,11 +91,11 @@ def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
 def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
     """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
 
-    :raises EnvironmentFault: it raised, or is not one finite number.
+    :raises RunError: it raised, or is not one finite number.
     """
     rewards = [env.compute_reward(*pair) for pair in zip(achieved, desired, infos, strict=True)]
     if any(np.size(reward) != 1 for reward in rewards):
-        raise EnvironmentFault(f"{env.name}: compute_reward of one pair of goals returned {rewards[0]!r}.")
+        raise RunError(f"{env.name}: compute_reward of one pair of goals returned {rewards[0]!r}.")
     return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices,
 
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.core.rng import seed_generators
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
 from rlher.her.storage import LOST
@@ -38,11 +38,11 @@ class RestartLimit:
         """Print that the process was lost, and that a new one replaces it.
 
         :param where: such as " in the episode of seed 7".
-        :raises EnvironmentFault: the limit is reached.
+        :raises RunError: the limit is reached.
         """
         loss = f"{self._process} {lost}{where}"
         if self._restarts == self._limit:
-            raise EnvironmentFault(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
+            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
         self._restarts += 1
         warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, as_fault
+from rlher.core.errors import RunError, as_run_error
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
@@ -19,7 +19,7 @@ EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
 
 class FaultGuard(gym.Wrapper):
-    """Raise :class:`EnvironmentFault` when the environment raises or returns values that no agent can learn from.
+    """Raise :class:`RunError` when the environment raises or returns values that no agent can learn from.
 
     Such values are a missing key, a shape other than the declared one, and NaN or infinity in an observation or reward.
 
@@ -35,7 +35,7 @@ class FaultGuard(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment.
 
-        :raises EnvironmentFault: it raised, or returned an invalid observation.
+        :raises RunError: it raised, or returned an invalid observation.
         """
         self._steps = 0
         try:
@@ -48,7 +48,7 @@ class FaultGuard(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment.
 
-        :raises EnvironmentFault: it raised, or returned an invalid observation or reward; the message has the number
+        :raises RunError: it raised, or returned an invalid observation or reward; the message has the number
             of the step within the episode.
         """
         self._steps += 1
@@ -59,13 +59,13 @@ class FaultGuard(gym.Wrapper):
             raise self._fault(f"step {self._steps}", error) from error
         self._check_observation(f"step {self._steps}", observation)
         if not isfinite(reward):
-            raise EnvironmentFault(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
+            raise RunError(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
         return observation, reward, bool(terminated), bool(truncated), info
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
         """Return the environment's reward of goals.
 
-        :raises EnvironmentFault: it raised, or is not finite.
+        :raises RunError: it raised, or is not finite.
         """
         try:
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
@@ -73,7 +73,7 @@ class FaultGuard(gym.Wrapper):
         except BaseException as error:
             raise self._fault("compute_reward", error) from error
         if not finite:
-            raise EnvironmentFault(f"{self.name}: compute_reward returned NaN or infinity.")
+            raise RunError(f"{self.name}: compute_reward returned NaN or infinity.")
         return reward
 
     def close(self) -> None:
@@ -85,20 +85,20 @@ class FaultGuard(gym.Wrapper):
 
     def _fault(self, call: str, error: BaseException) -> BaseException:
         of_episode = " of an episode" if call.startswith("step") else ""
-        return as_fault(error, f"{self.name}: {call}{of_episode}")
+        return as_run_error(error, f"{self.name}: {call}{of_episode}")
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):
-            raise EnvironmentFault(f"{self.name}: {call} returned a {type(observation).__name__}, not a dict.")
+            raise RunError(f"{self.name}: {call} returned a {type(observation).__name__}, not a dict.")
         for key, shape in self._shapes.items():
             value = np.asarray(observation.get(key))
             if value.shape != shape or value.dtype.kind not in "biuf":
                 found = f"{value.dtype} of shape {value.shape}" if key in observation else "nothing"
-                raise EnvironmentFault(
+                raise RunError(
                     f"{self.name}: {call} returned {found} as {key!r}; it must have numbers of shape {shape}."
                 )
             if value.dtype.kind == "f" and not (finite := np.isfinite(value)).all():
-                raise EnvironmentFault(f"{self.name}: {call} returned {value[~finite][0]} in {key!r}.")
+                raise RunError(f"{self.name}: {call} returned {value[~finite][0]} in {key!r}.")
 
 
 class SuccessInfo(FaultGuard):
@@ -125,7 +125,7 @@ class SuccessInfo(FaultGuard):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment, and compare the first achieved goal with the desired one.
 
-        :raises EnvironmentFault: it raised, or returned an invalid observation.
+        :raises RunError: it raised, or returned an invalid observation.
         """
         observation, info = super().reset(seed=seed, options=options)
         if self._diagnostics:
@@ -136,7 +136,7 @@ class SuccessInfo(FaultGuard):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment and add the keys to ``info``.
 
-        :raises EnvironmentFault: it failed; an episode ended, and it is unknown whether it was a success; or a value is
+        :raises RunError: it failed; an episode ended, and it is unknown whether it was a success; or a value is
             neither true nor false, such as NaN, which Python takes for true.
         """
         observation, reward, terminated, truncated, info = super().step(action)
@@ -159,7 +159,7 @@ class SuccessInfo(FaultGuard):
             return self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
         if not ended:  # some environments set the key at the end of an episode only
             return False
-        raise EnvironmentFault(
+        raise RunError(
             f"{self._config.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
             f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
         )
@@ -172,11 +172,11 @@ def as_flag(value: Any, key: str, name: str = "the environment") -> bool:
     """Return a value of ``info`` as bool; None counts as False.
 
     :param name: of the environment, for the message.
-    :raises EnvironmentFault: it is not one number, or NaN.
+    :raises RunError: it is not one number, or NaN.
     """
     if isinstance(value, bool | np.bool_) or value is None:
         return bool(value)
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "biuf" or np.isnan(number).any():
-        raise EnvironmentFault(f"{name}: info[{key!r}] is {value!r}, which is neither true nor false.")
+        raise RunError(f"{name}: info[{key!r}] is {value!r}, which is neither true nor false.")
     return bool(number)

@@ -27,7 +27,7 @@ def make_goal_envs(
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One more
         in this process has the rewards of virtual transitions, which are sampled while the worker processes step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
-        raise EnvironmentFault if an environment fails, with the same message from either kind, or if a process was
+        raise RunError if an environment fails, with the same message from either kind, or if a process was
         replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """

@@ -105,8 +105,3 @@ def format_summary(summary: Mapping[str, Any]) -> str:
     """Return a summary as one line."""
     cells = [f"{label} {text}" for label, text in format_cells(summary).items()]
     return "   ".join([*cells, f"({summary['episodes']} episodes)"])
-
-
-def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
-    """Return the row with the highest success rate; ties go to the higher return, then to the later row."""
-    return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)

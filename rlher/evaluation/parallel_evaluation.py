@@ -32,7 +32,7 @@ Evaluation = list[Future[list[Episode]]]
 def wait_for_episodes(evaluation: Evaluation) -> list[Episode]:
     """Wait for the episodes and return them in the order of their seeds.
 
-    :raises EnvironmentFault: the environment failed, or its processes were lost too often.
+    :raises RunError: the environment failed, or its processes were lost too often.
     """
     for batch in wait(evaluation, return_when=FIRST_EXCEPTION).done:
         batch.result()  # raises the exception of a failed batch at once
@@ -54,7 +54,7 @@ def play_seeds(
     :param model: content of a model file of the run.
     :param on_episode: called with each episode when it is over.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
-    :raises EnvironmentFault: the environment failed.
+    :raises RunError: the environment failed.
     """
     threads = th.get_num_threads()
     with preserve_rng_state(), ExitStack() as stack:
@@ -98,7 +98,7 @@ class EvaluationWorkers:
     def start(self, model: bytes, episodes: int, seed: int) -> Evaluation:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
-        :raises EnvironmentFault: the environment failed in this process.
+        :raises RunError: the environment failed in this process.
         """
         seeds = range(seed, seed + episodes)
         batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import EnvironmentFault, as_fault, describe_value
+from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import import_named
 from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
 
@@ -248,7 +248,7 @@ PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "energy": Energy, 
 def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
     """Return what ``sample`` of a priority returns, checked if its class is the user's own.
 
-    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions and weights; weights
+    :raises RunError: it raised, or returned something else than ids of stored transitions and weights; weights
         need a method ``update``.
     """
     if type(priority).__module__ == __name__:
@@ -257,7 +257,7 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
     try:
         returned = priority.sample(count, rng)
     except Exception as error:
-        raise as_fault(error, what) from error
+        raise as_run_error(error, what) from error
     with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
         ids, weights = returned
         ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
@@ -265,7 +265,7 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
         has_update = type(priority).update is not Priority.update
         if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
             return ids, weights
-    raise EnvironmentFault(
+    raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."
     )

@@ -19,7 +19,7 @@ NOT_VECTORISED = (
     "compute_reward is not vectorised: {}. It is called row by row, which is slow; reduce over the last axis only, as "
     "in np.linalg.norm(achieved_goal - desired_goal, axis=-1)."
 )
-"""Message about a :func:`batch_problem`."""
+"""Warning about the result of :func:`batch_problem`."""
 
 
 class RewardFunction:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import EnvironmentFault, as_fault, describe_value
+from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import import_named, with_arguments
 from rlher.her.storage import Ids
 
@@ -169,13 +169,13 @@ def strategy_of(
 def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
     """Return the choice of a strategy of the user's own.
 
-    :raises EnvironmentFault: it raised, or returned something else than ids of stored transitions.
+    :raises RunError: it raised, or returned something else than ids of stored transitions.
     """
     try:
         returned = strategy(request)
         chosen = np.asarray(returned)
     except Exception as error:
-        raise as_fault(error, f"the goal selection strategy {name}") from error
+        raise as_run_error(error, f"the goal selection strategy {name}") from error
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
         ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
@@ -183,7 +183,7 @@ def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
         if is_valid.all():
             return chosen
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
-    raise EnvironmentFault(
+    raise RunError(
         f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
         f"the {len(request)} requested goals. Those of an episode are from request.first to request.last."
     )

@@ -20,7 +20,7 @@ import tenacity
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, ReportedError, describe_error
+from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import read_json, read_text, require_no_link
@@ -187,7 +187,7 @@ def train_or_resume(config: TrainConfig, command: str) -> None:
 
     :param command: its command line, for the run folder.
     :raises UserError: it cannot be trained.
-    :raises EnvironmentFault: it failed.
+    :raises RunError: it failed.
     """
     from rlher.training.result import Status, print_result
     from rlher.training.trainer import train_new_run
@@ -200,7 +200,7 @@ def train_or_resume(config: TrainConfig, command: str) -> None:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if result.status is not Status.FINISHED:
-        raise EnvironmentFault(result.error)
+        raise RunError(result.error)
 
 
 @tenacity.retry(

@@ -14,10 +14,12 @@ from rlher.core.files import sync, write_json
 from rlher.core.safe_read import links_outside
 
 MANIFEST = "checkpoint.json"
+KEPT = 2
+"""Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 
 
-def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int) -> None:
-    """Write a checkpoint, and delete all but the newest ``keep``.
+def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
+    """Write a checkpoint, and delete all but the newest :data:`KEPT`.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
     :param fill: writes the files into a folder.
@@ -42,7 +44,7 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path], None], keep: int)
         sync(parent.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    for old in newest_first(parent)[keep:]:
+    for old in newest_first(parent)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
 
 

@@ -112,7 +112,7 @@ def _initial_model(config: TrainConfig) -> Path:
 def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     """Return an environment's config with the open values filled in, and a line for each of them and each warning.
 
-    :raises UserError, EnvironmentFault: it violates the contract, or failed.
+    :raises UserError, RunError: it violates the contract, or failed.
     """
     checked = validate_goal_env(given)
     warnings = [finding.message for finding in checked.findings if finding.level == "warning"]

@@ -9,14 +9,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
-from rlher.core.errors import EnvironmentFault, UserError, describe_error, os_error_reason
+from rlher.core.errors import RunError, UserError, describe_error, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.evaluation.metrics import EvaluationRows, best_row, summarize
+from rlher.evaluation.metrics import EvaluationRows, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
+from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
@@ -158,7 +159,7 @@ class Trainer:
             result.status = Status.INTERRUPTED
         except StopTraining:
             result.status = Status.STOPPED
-        except EnvironmentFault as error:
+        except RunError as error:
             result.error = str(error)
         except SystemExit as stop:  # its exit code may be 0
             result.error = f"a callback, or a library that it uses, called sys.exit({stop.code})."

@@ -17,7 +17,7 @@ from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
 from rlher.core.safe_read import require_no_link
 from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
@@ -42,7 +42,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     :param command: the command line, for the folders of the study and of its runs.
     :return: exit code: 0, or 130 after Ctrl-C.
     :raises UserError: the config is invalid, or the database cannot be used.
-    :raises EnvironmentFault: no trial completed.
+    :raises RunError: no trial completed.
     """
     if config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
@@ -60,7 +60,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
                 # A Ray worker has another working directory.
                 return _search(checked, folder.resolve(), space, pool, command)
     except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError, OSError) as error:
-        if getattr(error, "filename", None):  # not the storage's: a journal on a full disk raises an error without one
+        if getattr(error, "filename", None):  # of another file: an error of the journal has no name
             raise
         raise storage_error(config.storage, error) from error
 
@@ -144,7 +144,7 @@ def _require_evaluation(config: TrainConfig) -> None:
 
 
 def _require_completed_trial(study: Study) -> None:
-    """Raise EnvironmentFault if no trial completed, with the most frequent reason."""
+    """Raise RunError if no trial completed, with the most frequent reason."""
     if not completed_trials(study):
         reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
-        raise EnvironmentFault(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
+        raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")

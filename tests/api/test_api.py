@@ -119,7 +119,7 @@ def test_a_finished_run_is_extended(run: rlher.Run) -> None:
 def test_a_failed_run_raises_and_keeps_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own_failing.py").write_text("def broken(request):\n    raise ValueError('no')\n")
-    with pytest.raises(rlher.EnvironmentFault, match="BitFlipping-v0_1") as raised:
+    with pytest.raises(rlher.RunError, match="BitFlipping-v0_1") as raised:
         rlher.train("dqn", "BitFlipping-v0", her="own_failing:broken", progress=False, **TINY)
     assert raised.value.folder is not None
     assert rlher.load(raised.value.folder).result["status"] == "failed"
@@ -143,7 +143,7 @@ def test_seeds_are_trained_side_by_side_and_continued(tmp_path: Path, monkeypatc
 def test_a_seed_that_fails_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own_failing.py").write_text("def broken(request):\n    raise ValueError('no')\n")
-    with pytest.raises(rlher.EnvironmentFault) as raised:
+    with pytest.raises(rlher.RunError) as raised:
         rlher.train("dqn", "BitFlipping-v0", her="own_failing:broken", seed=[0], progress=False, **TINY)
     assert raised.value.folder is not None
     assert raised.value.folder.is_dir()

@@ -8,7 +8,7 @@ from hostile_envs import hostile
 from rlher.cli.commands.check import run as check
 from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import RunError, UserError
 from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env
 
 
@@ -41,16 +41,16 @@ def test_a_warning_does_not_forbid_training(name, check, named):
 @pytest.mark.parametrize(
     ("name", "error", "check", "named"),
     [
-        ("RaisesInStep", EnvironmentFault, "fault", "step 4 of an episode raised ValueError: the motor is on fire"),
-        ("NaNReward", EnvironmentFault, "fault", "reward of nan"),
-        ("NaNObservation", EnvironmentFault, "fault", "nan in 'achieved_goal'"),
-        ("ForgetsKey", EnvironmentFault, "fault", "'desired_goal'"),
-        ("WrongShape", EnvironmentFault, "fault", "(3,)"),
-        ("PanicsInStep", EnvironmentFault, "fault", "Panic: unwrap on None"),
-        ("TextObservation", EnvironmentFault, "fault", "'observation'"),
-        ("NaNSuccess", EnvironmentFault, "fault", "info['is_success'] is nan"),
-        ("TextSuccess", EnvironmentFault, "fault", "info['is_success'] is 'False'"),
-        ("PairReward", EnvironmentFault, "fault", "compute_reward of one pair of goals"),
+        ("RaisesInStep", RunError, "fault", "step 4 of an episode raised ValueError: the motor is on fire"),
+        ("NaNReward", RunError, "fault", "reward of nan"),
+        ("NaNObservation", RunError, "fault", "nan in 'achieved_goal'"),
+        ("ForgetsKey", RunError, "fault", "'desired_goal'"),
+        ("WrongShape", RunError, "fault", "(3,)"),
+        ("PanicsInStep", RunError, "fault", "Panic: unwrap on None"),
+        ("TextObservation", RunError, "fault", "'observation'"),
+        ("NaNSuccess", RunError, "fault", "info['is_success'] is nan"),
+        ("TextSuccess", RunError, "fault", "info['is_success'] is 'False'"),
+        ("PairReward", RunError, "fault", "compute_reward of one pair of goals"),
         ("LacksKey", UserError, "interface", "achieved_goal"),
         ("Nested", UserError, "interface", "'observation'"),
         ("GoalsOfTwoShapes", UserError, "interface", "(2,)"),

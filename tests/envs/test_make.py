@@ -9,7 +9,7 @@ import pytest
 from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import RunError, UserError
 from rlher.envs.make import SeededResets, make_env
 from rlher.envs.registration import ensure_registered
 
@@ -42,7 +42,7 @@ def test_a_missing_extra_names_the_pip_command(monkeypatch):
 
 
 def test_a_constructor_that_raises_without_arguments_is_a_fault():
-    with pytest.raises(EnvironmentFault, match=r"RaisesInInit-v0.*ValueError: no licence"):
+    with pytest.raises(RunError, match=r"RaisesInInit-v0.*ValueError: no licence"):
         make_env(hostile("RaisesInInit"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.envs.vec import make_goal_envs
 from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
@@ -88,7 +88,7 @@ def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_pa
 
 def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
     before = set(multiprocessing.active_children())
-    with pytest.raises(EnvironmentFault, match="exit status 7"):
+    with pytest.raises(RunError, match="exit status 7"):
         make_goal_envs(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env="subproc")
     assert set(multiprocessing.active_children()) <= before
 
@@ -108,7 +108,7 @@ def test_more_than_max_restarts_in_a_row_is_a_fault(group, tmp_path):
     envs = group(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
     for _ in range(2):
         envs.step(NO_ACTIONS)
-    with pytest.raises(EnvironmentFault, match=r"FailingWorker-v0.*exit status 7.*2 restarts"):
+    with pytest.raises(RunError, match=r"FailingWorker-v0.*exit status 7.*2 restarts"):
         envs.step(NO_ACTIONS)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.envs.vec import make_goal_envs
 
 
@@ -30,7 +30,7 @@ def rollout(envs, steps: int = 30) -> list[dict]:
 def test_a_fault_has_the_same_message_with_and_without_workers(group, name, capfd):
     messages = []
     for n_envs, vec_env in ((1, "dummy"), (2, "subproc")):
-        with pytest.raises(EnvironmentFault, match=f"{name}-v0") as fault:
+        with pytest.raises(RunError, match=f"{name}-v0") as fault:
             rollout(group(hostile(name), n_envs, vec_env=vec_env))
         messages.append(str(fault.value))
     assert messages[0] == messages[1]
@@ -63,7 +63,7 @@ def test_a_worker_imports_a_module_of_the_working_folder(group, tmp_path, monkey
 
 def test_a_method_that_raises_in_a_worker_is_a_fault(group):
     envs = group(hostile("LineEnv"))
-    with pytest.raises(EnvironmentFault, match="compute_reward raised TypeError"):
+    with pytest.raises(RunError, match="compute_reward raised TypeError"):
         envs.env_method("compute_reward", "far", None, {}, indices=[1])
     rewards = envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])
     assert rewards[0].tolist() == [0.0] * 4
@@ -109,7 +109,7 @@ def test_the_episode_info_has_is_success_from_a_key_or_the_reward(group, config)
 
 def test_an_episode_without_a_success_key_is_a_fault():
     envs = make_goal_envs(hostile("Silent"), 1)
-    with pytest.raises(EnvironmentFault, match=r"'is_success' or 'success'.*env.success_key"):
+    with pytest.raises(RunError, match=r"'is_success' or 'success'.*env.success_key"):
         rollout(envs, 40)
 
 

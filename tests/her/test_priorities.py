@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.her import PRIORITIES, HerReplayBuffer
 from rlher.her.priorities import Priority, SumTree
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
@@ -39,7 +39,7 @@ def test_what_a_priority_of_ones_own_returns_is_checked(returned, named: str) ->
     Player(buffer).play([True])
     assert len(buffer.sample(8).rewards) == 8
     Own.is_wrong = True
-    with pytest.raises(EnvironmentFault, match=re.escape(named)):
+    with pytest.raises(RunError, match=re.escape(named)):
         buffer.sample(8)
 
 

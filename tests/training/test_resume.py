@@ -25,7 +25,7 @@ from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.training import training_state
-from rlher.training.callbacks.checkpoint import KEPT_CHECKPOINTS, NOT_REPEATABLE
+from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume
@@ -119,7 +119,7 @@ def test_checkpoints_between_barriers_change_nothing(rlher) -> None:
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
     kept = checkpoint_files.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
-    assert len(kept) == KEPT_CHECKPOINTS
+    assert len(kept) == checkpoint_files.KEPT
     assert (kept[1] / "episodes.npz").exists()
 
 

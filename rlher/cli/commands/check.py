@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlher.config.commands import CheckConfig
 from rlher.config.override_syntax import literal
 from rlher.core.console import output_width
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
@@ -34,7 +34,7 @@ def run(config: CheckConfig) -> int:
 
     try:
         found = check_goal_env(config.env, config.seed)
-    except EnvironmentFault as error:  # raised by its constructor
+    except RunError as error:  # raised by its constructor
         if config.json:
             finding = {"level": "error", "message": str(error)}
             print(json.dumps({"env": config.env.id, "ok": False, "findings": [finding]}))
@@ -44,7 +44,7 @@ def run(config: CheckConfig) -> int:
         print(json.dumps(to_json(found)))
     else:
         _print_text(found)
-    return EnvironmentFault.exit_code if found.errors else 0
+    return RunError.exit_code if found.errors else 0
 
 
 def to_json(found: "CheckResult") -> dict[str, Any]:

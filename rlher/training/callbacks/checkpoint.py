@@ -39,9 +39,6 @@ NOT_REPEATABLE = (
 
 BEST_MODEL, BUFFER = MODELS["best"], "replay_buffer.npz"
 
-KEPT_CHECKPOINTS = 2
-"""Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
-
 
 class CheckpointCallback(BaseCallback):
     """Write checkpoints when they are due, and restore a run from one.
@@ -134,7 +131,7 @@ class CheckpointCallback(BaseCallback):
     def save(self) -> None:
         """Wait for the evaluation in progress, and write a checkpoint. If the disk is full, warn and keep earlier ones.
 
-        :raises EnvironmentFault: the environment failed in the evaluation.
+        :raises RunError: the environment failed in the evaluation.
         """
         self._evaluations.record_pending()
         self._run.require_folder()
@@ -143,7 +140,7 @@ class CheckpointCallback(BaseCallback):
             return
         steps = self.model.num_timesteps
         try:
-            checkpoint_files.write(self._run.checkpoints, steps, self._fill, KEPT_CHECKPOINTS)
+            checkpoint_files.write(self._run.checkpoints, steps, self._fill)
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
 

@@ -11,13 +11,13 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
-from rlher.core.errors import EnvironmentFault
+from rlher.core.errors import RunError
 from rlher.core.files import warn_on_write_error, write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
 from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
-from rlher.training.evaluated_models import keep_model, record_clip
+from rlher.training.best_model import best_row, keep_model, record_clip
 
 
 class StopTraining(Exception):
@@ -93,11 +93,11 @@ class EvaluationCallback(BaseCallback):
     def evaluate(self) -> None:
         """Start to evaluate the current model.
 
-        :raises EnvironmentFault: training diverged, that is, a weight of the policy is not finite; or, without worker
+        :raises RunError: training diverged, that is, a weight of the policy is not finite; or, without worker
             processes, the environment failed.
         """
         if not all_finite(self.model):
-            raise EnvironmentFault(f"training diverged before step {self.model.num_timesteps:,}.")
+            raise RunError(f"training diverged before step {self.model.num_timesteps:,}.")
         row = {
             "timesteps": self.model.num_timesteps,
             "updates": self.model._n_updates,
@@ -110,7 +110,7 @@ class EvaluationCallback(BaseCallback):
     def record_pending(self) -> None:
         """Wait for the evaluations in progress, if any, and record them.
 
-        :raises EnvironmentFault: the environment failed in an evaluation.
+        :raises RunError: the environment failed in an evaluation.
         """
         while self._pending:
             self._record_first()

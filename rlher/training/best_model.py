@@ -1,19 +1,26 @@
-"""The optional files of each evaluated model: the model itself, and a film of it."""
+"""Which evaluated model is the best one, and the optional files of each: the model itself, and a film of it."""
 
 import io
 from contextlib import closing
+from typing import Any
 
 from rlher.core.console import warn
-from rlher.core.errors import EnvironmentFault, UserError
+from rlher.core.errors import RunError, UserError
 from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model
+from rlher.evaluation.metrics import EvaluationRows
 from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run.run_folder import RunFolder
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
+
+
+def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
+    """Return the row with the highest success rate; ties go to the higher return, then to the later row."""
+    return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)
 
 
 def keep_model(run: RunFolder, steps: int, model: bytes) -> None:
@@ -38,7 +45,7 @@ def record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
             policy = make_policy(load_model(config, io.BytesIO(model), env))
             for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
                 pass
-    except (UserError, EnvironmentFault) as error:
+    except (UserError, RunError) as error:
         warn(f"no clips are recorded: {error}")
         return False
     return not video.failed
