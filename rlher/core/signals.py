@@ -15,22 +15,23 @@ RUN_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that a terminal or a batch system sends to every process of a run."""
 
 
+class StopBetweenSteps(KeyboardInterrupt):
+    """The run was asked to stop, and did so between two steps."""
+
+
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
         self.requested = False
-        self.at_step_boundary = False
-        """True if the run stopped between two steps, False if it was interrupted within one."""
 
     def raise_if_requested(self) -> None:
         """Stop the run here if a stop was requested; called between two steps.
 
-        :raises KeyboardInterrupt: a stop was requested.
+        :raises StopBetweenSteps: a stop was requested.
         """
         if self.requested:
-            self.at_step_boundary = True
-            raise KeyboardInterrupt
+            raise StopBetweenSteps
 
     def catch_signals(self) -> AbstractContextManager[None]:
         """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.

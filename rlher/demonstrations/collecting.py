@@ -13,7 +13,7 @@ import numpy as np
 from rlher.config.commands import CollectConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
-from rlher.core.signals import StopRequest
+from rlher.core.signals import StopBetweenSteps, StopRequest
 from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
 from rlher.demonstrations.players import Player, choose_player
 from rlher.envs.make import make_env
@@ -83,9 +83,7 @@ def _play(
     while kept < config.episodes and len(outcomes) < limit:
         try:
             success = play_episode(recorder, policy, config.seed + len(outcomes)).success
-        except KeyboardInterrupt:
-            if not stop.at_step_boundary:
-                raise
+        except StopBetweenSteps:
             return
         outcomes.append(success)
         if success or not config.successes_only:
@@ -113,7 +111,7 @@ class Recorder(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step and record.
 
-        :raises KeyboardInterrupt: a stop was requested.
+        :raises StopBetweenSteps: a stop was requested.
         """
         self._stop.raise_if_requested()
         observation, reward, terminated, truncated, info = self.env.step(action)
