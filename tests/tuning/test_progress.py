@@ -63,7 +63,7 @@ def test_time_left_of_a_search(capsys: pytest.CaptureFixture, monkeypatch: pytes
 
 @pytest.mark.slow
 def test_searches_on_a_terminal(tmp_path: Path) -> None:
-    for number in range(5):
+    for number in range(2):
         code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS, "--study-name", f"s{number}"], tmp_path)
         assert code == 0, shown
         assert "Traceback" not in shown
