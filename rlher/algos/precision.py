@@ -31,10 +31,11 @@ def choose_precision(
     """
     vendor, flags = processor()
     # Intel's AVX-512 BF16 without AMX is slower than float32. Other processors emulate bf16, hundreds of times slower.
-    fast = "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
+    has_units = "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
+    fast = device.type == "cpu" and has_units
     if engine.precision == "auto":
         is_large = min(batch_size, max(net_arch, default=0)) >= MIN_SIZE
-        engine = replace(engine, precision="bf16" if fast and is_large and device.type == "cpu" else "float32")
+        engine = replace(engine, precision="bf16" if fast and is_large else "float32")
     if engine.precision == "float32" or device.type != "cpu":
         return engine, ""
     return engine, f"precision bf16: {'the processor has units for it' if fast else 'slower than float32 here'}"

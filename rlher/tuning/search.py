@@ -59,9 +59,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
             with interrupt_on_stop_signals():
                 # A Ray worker has another working directory.
                 return _search(checked, folder.resolve(), space, pool, command)
-    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError, OSError) as error:
-        if getattr(error, "filename", None):  # of another file: an error of the journal has no name
-            raise
+    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
 

@@ -85,7 +85,7 @@ class EvaluationCallback(BaseCallback):
 
     def _evaluate_if_due(self) -> None:
         if self.model.num_timesteps >= self._next:
-            while len(self._pending) >= max(self._run.config.eval.workers or 0, 1):
+            while len(self._pending) >= (self._run.config.eval.workers or 1):
                 self._record_first()
             self.evaluate()
             self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
