@@ -104,13 +104,15 @@ def forward(layers: Sequence[nn.Module], x: th.Tensor, parameters: Iterator[th.T
 def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
     """Return the function from a batch of observations to (batch, features), for a network without learnt features.
 
-    SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same.
+    SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same. If all
+    keys are vectors, the function also takes a single observation, and arrays.
     """
     keys = vector_keys(network)
     if keys is None:
         return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
     normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
-    return lambda obs: normalize(th.cat([obs[key].float() for key in keys], dim=1))
+    device = network.device  # once: Stable-Baselines3 searches it among the parameters
+    return lambda obs: normalize(th.cat([th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys], -1))
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:
