@@ -6,6 +6,7 @@ from typing import Literal
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector.utils import batch_space
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
@@ -141,8 +142,9 @@ def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> F
     all_inside = True
     for key, space in env.observation_space.spaces.items():
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in recording.observations]
-        if outside := [value for value in values if not space.contains(value)]:
+        if not batch_space(space, len(values)).contains(np.stack(values)):
             all_inside = False
+            outside = [value for value in values if not space.contains(value)]
             example = np.array2string(outside[0], precision=3, threshold=6)
             where = f"on {len(outside)} of {len(values)} steps, for example {example}"
             yield "warning", f"{key!r} is outside its declared {space} {where}."
