@@ -1,9 +1,8 @@
 """The mechanics of the fast update: features, precision, compilation, optimiser steps, target networks, acting."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,50 +139,33 @@ class FastUpdate(TrainingLoop):
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            losses, errors = self.valid_pair(self.update(self._loss_inputs(samples), step), "update")
-            if not isinstance(losses, Mapping):
-                raise self._wrong_return("update", losses, "a mapping of names to numbers as the first value")
-            for name, loss in losses.items():
-                history[name].append(loss)
+            returned = self.update(self._loss_inputs(samples), step)
+            try:
+                losses, errors = returned
+                for name, loss in losses.items():
+                    history[name].append(th.as_tensor(loss).reshape(()))
+            except (TypeError, ValueError, AttributeError, RuntimeError):
+                expected = "a mapping of names to single numbers, and the TD errors"
+                raise self._wrong_return("update", returned, expected) from None
             if getattr(samples, "indices", None) is not None:
                 buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
-            self.logger.record(f"train/{name}", sum(self._number(name, value) for value in values) / len(values))
+            self.logger.record(f"train/{name}", float(sum(values)) / len(values))
 
     def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method for a loss returned, which may be that of a user's class.
 
-        :raises RunError: it is not a tuple of two values, the first of them a scalar with a gradient.
+        :raises RunError: it is not a tuple of a scalar with a gradient and another value.
         """
-        loss, second = self.valid_pair(returned, method)
-        if not isinstance(loss, th.Tensor) or loss.numel() != 1 or not loss.requires_grad:
-            raise self._wrong_return(method, loss, "a tensor with one element that has a gradient", " as the loss")
-        return loss, second
-
-    def valid_pair(self, returned: Any, method: str) -> tuple[Any, Any]:
-        """Return what a method returned, which may be that of a user's class.
-
-        :raises RunError: it is not a tuple of two values.
-        """
-        if isinstance(returned, tuple) and len(returned) == 2:
+        is_pair = isinstance(returned, tuple) and len(returned) == 2
+        loss = returned[0] if is_pair else None
+        if isinstance(loss, th.Tensor) and loss.numel() == 1 and loss.requires_grad:
             return returned
-        raise self._wrong_return(method, returned, "a tuple of two values")
+        raise self._wrong_return(method, returned, "a loss with one element and a gradient, and another value")
 
-    def _number(self, name: str, value: Any) -> float:
-        """Return an entry of what ``update`` returned.
-
-        :raises RunError: it is neither a number nor a tensor with one element.
-        """
-        if isinstance(value, th.Tensor) and value.numel() == 1:
-            return value.item()
-        if isinstance(value, Real):
-            return float(value)
-        raise self._wrong_return("update", value, "a number or a tensor with one element", f" as {name!r}")
-
-    def _wrong_return(self, method: str, returned: Any, expected: str, where: str = "") -> RunError:
-        got = describe_value(returned)
-        return RunError(f"{method} of {type(self).__name__} returned {got}{where}, not {expected}.")
+    def _wrong_return(self, method: str, returned: Any, expected: str) -> RunError:
+        return RunError(f"{method} of {type(self).__name__} returned {describe_value(returned)}, not {expected}.")
 
     def _loss_inputs(self, samples: Any) -> LossInputs:
         discounts = self.gamma if samples.discounts is None else samples.discounts
