@@ -19,7 +19,7 @@ from rlher.analysis.embedding import EmbeddedFile
 from rlher.analysis.grouping import Group, is_experiment_key
 from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun
 from rlher.analysis.plotting import caption, line_styles, to_svg
-from rlher.analysis.study import Study
+from rlher.analysis.study import LoadedStudy
 from rlher.analysis.tables import MISSING
 from rlher.config.override_syntax import literal
 from rlher.core.console import escape_control, format_seconds
@@ -46,7 +46,7 @@ REPORTED = (
 def render(
     title: str,
     groups: Sequence[Group],
-    studies: Sequence[Study],
+    studies: Sequence[LoadedStudy],
     clips: Sequence[EmbeddedFile],
     notes: Sequence[str],
     command: str,

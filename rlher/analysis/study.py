@@ -19,7 +19,7 @@ RERUNS = "reruns"
 
 
 @dataclass(frozen=True)
-class Study:
+class LoadedStudy:
     """A study of `rlher optimize`; fields are empty while it is running or if a file is damaged.
 
     :param counts: number of trials by state.
@@ -42,14 +42,14 @@ def is_study(folder: Path) -> bool:
     return any((folder / name).is_file() for name in STUDY_FILES)
 
 
-def read_study(folder: Path, note: Note) -> Study:
+def read_study(folder: Path, note: Note) -> LoadedStudy:
     """Read the folder of a study.
 
     :param note: called with a message for each damaged file, which is skipped.
     """
     verdict = read_json(folder / "verdict.json")
     counts = verdict.get("trials")
-    return Study(
+    return LoadedStudy(
         folder,
         name=str(verdict.get("study", folder.name)),
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",

@@ -16,7 +16,7 @@ from rlher.core.safe_read import read_json
 from rlher.demonstrations.datasets import METADATA, data_folder, origin, read_dataset
 from rlher.demonstrations.players import Player, choose_player, own_task
 from rlher.envs.make import make_env
-from rlher.envs.registration import read_yaml, yaml_names
+from rlher.envs.registration import read_env_yaml, yaml_names
 
 
 def choose_watched(config: WatchConfig) -> Player:
@@ -43,7 +43,7 @@ def _dataset(path: str, file: Path, env: EnvConfig | None) -> Player:
         raise DamagedFile(file, first_line(error)) from error
     if env is None and env_id not in yaml_names():
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
-    env = env or to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_yaml(str(env_id))))
+    env = env or to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_env_yaml(str(env_id))))
     env = own_task(replace(env, action_repeat=action_repeat))
     with closing(make_env(env)) as made:
         data = read_dataset(path, made.observation_space, made.action_space)  # type: ignore[arg-type]

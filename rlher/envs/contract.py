@@ -10,6 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
+from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
     MAX_EPISODE_STEPS,
@@ -20,7 +21,6 @@ from rlher.envs.probe import (
     single_rewards,
 )
 from rlher.envs.rendering import can_draw_goals, has_pictures
-from rlher.envs.success_info import FaultGuard
 from rlher.her.rewards import NOT_VECTORISED, batch_problem
 
 ROWS = 200
@@ -80,7 +80,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     :raises UserError: the environment does not exist, or cannot be made.
     :raises RunError: its constructor raised.
     """
-    env = FaultGuard(make_base_env(config), config.id)
+    env = CheckedEnv(make_base_env(config), config.id)
     result = CheckResult(config, env.observation_space, env.action_space)
     try:
         result.findings += [Finding(*found, "interface") for found in _interface(config, env)]
@@ -137,7 +137,7 @@ def _interface(config: EnvConfig, env: gym.Env) -> Found:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _observations(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
@@ -152,7 +152,7 @@ def _observations(config: EnvConfig, env: FaultGuard, recording: Recording) -> F
         yield "ok", "observations lie in their declared spaces"
 
 
-def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _success(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     if config.success_key is None:
         if config.success_reward is not None:
             yield "ok", f"no success key; a reward of at least {config.success_reward:g} counts as success"
@@ -174,7 +174,7 @@ def _success(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
         yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
 
 
-def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _time_limit(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
         yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
@@ -184,7 +184,7 @@ def _time_limit(config: EnvConfig, env: FaultGuard, recording: Recording) -> Fou
         yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
 
 
-def _reward_agreement(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     rows = recording.rows(ROWS)
     paid, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
@@ -213,7 +213,7 @@ def _reward_agreement(config: EnvConfig, env: FaultGuard, recording: Recording) 
         )
 
 
-def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _reward_batches(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     rows = recording.rows(BATCH_SIZE)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
@@ -225,7 +225,7 @@ def _reward_batches(config: EnvConfig, env: FaultGuard, recording: Recording) ->
         yield "warning", NOT_VECTORISED.format(problem)
 
 
-def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _reward_declarations(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired, info = recording.desired[0], recording.infos[0]
     tried = np.concatenate([desired[None], recording.achieved[:ROWS]])
@@ -243,7 +243,7 @@ def _reward_declarations(config: EnvConfig, env: FaultGuard, recording: Recordin
         yield "warning", f"compute_reward gives {both}; check its sign."
 
 
-def _seeding(config: EnvConfig, env: FaultGuard, recording: Recording) -> Found:
+def _seeding(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."

@@ -16,11 +16,11 @@ from gymnasium.envs.registration import load_env_creator
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, first_line
 from rlher.core.user_code import build_class
+from rlher.envs.checked_env import SuccessInfo
 from rlher.envs.registration import ensure_registered, entry_point, yaml_names
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
-from rlher.envs.success_info import SuccessInfo
-from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
+from rlher.envs.wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
-from rlher.envs.success_info import SUCCESS_KEYS, FaultGuard, as_flag
+from rlher.envs.checked_env import SUCCESS_KEYS, CheckedEnv, as_flag
 
 MAX_EPISODE_STEPS = 1000
 SECONDS = 0.3
@@ -62,7 +62,7 @@ class Recording:
         return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
 
 
-def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
+def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
     """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
 
     :param seed: of the first reset and of the actions.
@@ -88,7 +88,7 @@ def record_random_rollout(env: FaultGuard, seed: int) -> Recording:
     return Recording([*observations], [*infos], achieved, desired, *arrays)
 
 
-def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
+def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
     """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
 
     :raises RunError: it raised, or is not one finite number.
@@ -99,7 +99,7 @@ def single_rewards(env: FaultGuard, achieved: Any, desired: Any, infos: Any) -> 
     return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def fill_from_recording(config: EnvConfig, env: FaultGuard, recording: Recording) -> EnvConfig:
+def fill_from_recording(config: EnvConfig, env: CheckedEnv, recording: Recording) -> EnvConfig:
     """Return a copy of ``config`` in which properties that are null are filled in from a recording of ``env``.
 
     Some properties may stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is
@@ -138,7 +138,7 @@ def _limit(env: gym.Env, recording: Recording) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def _rewards(env: FaultGuard, recording: Recording) -> tuple[float, set[float]]:
+def _rewards(env: CheckedEnv, recording: Recording) -> tuple[float, set[float]]:
     """Return the reward of an exactly achieved goal, and all rewards of other pairs of recorded goals."""
     rows = recording.rows(PAIRS)
     achieved, desired = recording.achieved[rows], recording.desired[rows]

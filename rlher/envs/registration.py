@@ -43,7 +43,7 @@ def yaml_names() -> list[str]:
     return [name for name in conf_files("env") if name != ANY]
 
 
-def read_yaml(name: str) -> dict[str, Any]:
+def read_env_yaml(name: str) -> dict[str, Any]:
     """Return the content of ``conf/env/<name>.yaml``."""
     return yaml.safe_load(conf_files("env")[name].read_text("utf-8"))
 
@@ -57,7 +57,7 @@ def list_envs() -> list[dict[str, str]]:
     missing = [extra for package, extra in EXTRAS.items() if find_spec(package) is None]
     rows = []
     for name in yaml_names():
-        keys = read_yaml(name)
+        keys = read_env_yaml(name)
         needs = f"pip install 'rlher[{keys['extra']}]'" if keys.get("extra") in missing else ""
         actions, description = (keys.get(key, "") for key in ("actions", "description"))
         rows.append({"env": name, "actions": actions, "needs": needs, "description": description})

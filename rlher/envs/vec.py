@@ -10,9 +10,9 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from rlher.config.environment import EnvConfig
 from rlher.core.machine import available_cores
+from rlher.envs.checked_env import EPISODE_DIAGNOSTICS
 from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
-from rlher.envs.success_info import EPISODE_DIAGNOSTICS
 
 
 def make_goal_envs(

@@ -80,7 +80,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
-class DemonstrationCallback(BaseCallback):
+class CloningCallback(BaseCallback):
     """Before the first step, clone the demonstrations for ``demos.pretrain_steps`` updates, then evaluate.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.

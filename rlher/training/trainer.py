@@ -21,7 +21,7 @@ from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.demonstration_learning import DemonstrationCallback
+from rlher.training.demonstration_learning import CloningCallback
 from rlher.training.loggers import log_to_service, make_logger
 from rlher.training.result import RunResult, Status, print_header
 from rlher.training.setup import TrainingSetup, prepare
@@ -115,7 +115,7 @@ class Trainer:
             callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
             callbacks += [*self.user_callbacks, progress]
             if is_new:
-                callbacks.append(DemonstrationCallback(config, self.evaluations, progress, self.stop))
+                callbacks.append(CloningCallback(config, self.evaluations, progress, self.stop))
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,

@@ -25,7 +25,7 @@ from rlher.tuning.scoring import (
     score_run,
     seconds_to_target,
 )
-from rlher.tuning.search_space import Space, apply_params, contains
+from rlher.tuning.search_space import SearchSpace, apply_params, contains
 from rlher.tuning.study_storage import BASELINE, wait_for_database
 
 RERUN_SEEDS = 1000
@@ -33,11 +33,11 @@ RERUN_SEEDS = 1000
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 
-RERUN_SPACE: Space = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
+RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
 """Parameters of a re-run."""
 
 
-Candidates = Mapping[int, Mapping[str, Any]]
+CandidateParams = Mapping[int, Mapping[str, Any]]
 """Parameters of the baseline and of the best trials, by number."""
 
 
@@ -61,11 +61,11 @@ class TrialSpec:
     config: OptimizeConfig
     study_name: str
     objective: Callable[["TrialSpec", Trial], tuple[float, Score]]
-    space: Space
+    space: SearchSpace
     folder: Path
     total: int
     command: str = ""
-    candidates: Candidates = field(default_factory=dict)
+    candidates: CandidateParams = field(default_factory=dict)
 
 
 def run_search_trial(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:

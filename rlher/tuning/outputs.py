@@ -22,16 +22,16 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
-from rlher.envs.registration import read_yaml, yaml_names
+from rlher.envs.registration import read_env_yaml, yaml_names
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
-from rlher.tuning.search_space import Space, apply_params
+from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
 from rlher.tuning.trials import HEARTBEAT, counted_trials, own_params, require_own_trials, state_name
 
 
-def write_search(study: Study, space: Space, config: OptimizeConfig, folder: Path) -> None:
+def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
     """Write the files of a search whose best trials are not trained again yet.
 
     :raises UserError: another program wrote trials, whose parameters may name code.
@@ -134,5 +134,5 @@ def _defaults(config: TrainConfig) -> dict[str, Any]:
     schema = TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), EnvConfig(id=config.env.id))
     found = dict(flatten(asdict(schema)))
     if config.env.label in yaml_names():
-        found |= flatten(read_yaml(config.env.label), "env.")
+        found |= flatten(read_env_yaml(config.env.label), "env.")
     return found

@@ -25,7 +25,7 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMANDS, safe_name
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
-from rlher.tuning.objective import RERUN_SPACE, Candidates, TrialSpec, rerun_candidate, run_search_trial
+from rlher.tuning.objective import RERUN_SPACE, CandidateParams, TrialSpec, rerun_candidate, run_search_trial
 from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.significance import compare_candidates, select_candidates
@@ -63,7 +63,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
         raise storage_error(config.storage, error) from error
 
 
-def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, pool: Pool, command: str) -> int:
+def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpace, pool: Pool, command: str) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
     for name in ("trials", "reruns", "workers"):
         require_no_link(folder / name, folder)
@@ -95,7 +95,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.Space, poo
     return 0
 
 
-def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.Space) -> Study:
+def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.SearchSpace) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
     :raises UserError: it is the study of another search, or has trials of another program.
@@ -121,7 +121,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     return study
 
 
-def _open_reruns(storage: BaseStorage, name: str, candidates: Candidates, config: OptimizeConfig) -> Study:
+def _open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_own_trials(study, RERUN_SPACE)

@@ -23,13 +23,13 @@ from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import UntrustedCode, interpolations, require_no_code
 
-Space = dict[str, BaseDistribution]
+SearchSpace = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
 LEAF_KEYS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
 
 
-def load(name: str, config: TrainConfig) -> Space:
+def load(name: str, config: TrainConfig) -> SearchSpace:
     """Return the search space, validated against the schema and widened to contain the config's own values.
 
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
@@ -38,7 +38,7 @@ def load(name: str, config: TrainConfig) -> Space:
     :raises UntrustedCode: a file names code.
     :raises UserError: no such space, an unknown key, or a value that the schema refuses.
     """
-    space: Space = {}
+    space: SearchSpace = {}
     for part in name.split("+"):
         try:
             space |= _load_part(part, config)
@@ -52,12 +52,12 @@ def load(name: str, config: TrainConfig) -> Space:
     return space
 
 
-def _load_part(name: str, config: TrainConfig) -> Space:
+def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     """Return the distributions of one file for the config's algorithm.
 
     :raises ValueError: it is no space; so do the functions below.
     """
-    space: Space = {}
+    space: SearchSpace = {}
     for key, leaf in _leaves(_read(name)):
         if name.endswith(YAML_SUFFIXES) and not config.trust_code:
             for choice in leaf.get("choices") or []:
@@ -67,7 +67,7 @@ def _load_part(name: str, config: TrainConfig) -> Space:
     return space
 
 
-def baseline_params(space: Space, config: TrainConfig) -> dict[str, Any]:
+def baseline_params(space: SearchSpace, config: TrainConfig) -> dict[str, Any]:
     """Return the config's own values of the space's keys, as Optuna stores them: the parameters of trial 0."""
     values = _tunable_values(config)
     return {key: encode(values[key]) for key in space}
@@ -90,7 +90,7 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     return to_object(node)
 
 
-def contains(space: Space, params: Mapping[str, Any]) -> bool:
+def contains(space: SearchSpace, params: Mapping[str, Any]) -> bool:
     """Return whether all parameters of a trial, or of a part of one, are values of the space."""
     return all(key in space and _contains(space[key], value) for key, value in params.items())
 

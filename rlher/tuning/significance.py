@@ -12,9 +12,9 @@ from optuna.trial import FrozenTrial
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.tuning.objective import BASELINE_NUMBER, Candidates
+from rlher.tuning.objective import BASELINE_NUMBER, CandidateParams
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
-from rlher.tuning.search_space import Space, decode
+from rlher.tuning.search_space import SearchSpace, decode
 from rlher.tuning.study_storage import BASELINE
 from rlher.tuning.trials import completed_trials, counted_trials, format_value, own_params
 
@@ -55,7 +55,7 @@ class Candidate:
             "auc": [score.auc for score in self.scores],
             "seconds": [score.target_seconds for score in self.scores],
             "steps": mean.steps,
-            "reached": mean.reached,
+            "reached": mean.solved_share,
             "gain": self.gain,
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
@@ -99,7 +99,7 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
-def select_candidates(study: Study, space: Space, config: OptimizeConfig) -> Candidates:
+def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
     """Return the parameters of the baseline and of the best trials, by number.
 
     :raises UserError: another program wrote one of them.
@@ -109,8 +109,8 @@ def select_candidates(study: Study, space: Space, config: OptimizeConfig) -> Can
     return {BASELINE_NUMBER: {}, **{trial.number: own_params(trial, space) for trial in best[: config.rerun_best]}}
 
 
-def compare_candidates(reruns: Study, candidates: Candidates, config: OptimizeConfig) -> list[Candidate]:
-    """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
+def compare_candidates(reruns: Study, candidates: CandidateParams, config: OptimizeConfig) -> list[Candidate]:
+    """Return baseline and candidates, best first. CandidateParams with fewer than two completed seeds are left out.
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
 

@@ -12,7 +12,7 @@ from rlher.evaluation.metrics import TARGET_SUCCESS
 from rlher.jobs.progress_table import Row
 from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS, RERUN_SPACE
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.search_space import Space, contains
+from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
 
 HEARTBEAT = "heartbeat"
@@ -50,7 +50,7 @@ def count_unstarted(study: Study, total: int) -> int:
     return waiting + max(total - len(trials), 0)
 
 
-def require_own_trials(study: Study, space: Space) -> None:
+def require_own_trials(study: Study, space: SearchSpace) -> None:
     """Raise UserError if a trial has parameters outside of the search space, or is complete without a score.
 
     The best trials are trained again with all their parameters. Another program may have written them, and a key such
@@ -61,7 +61,7 @@ def require_own_trials(study: Study, space: Space) -> None:
             raise UserError(OTHER_PROGRAM.format(trial.number))
 
 
-def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
+def own_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
     """Return the parameters of a trial, to train with them: a database may answer differently each time.
 
     :raises UserError: as :func:`require_own_trials`.
@@ -71,7 +71,7 @@ def own_params(trial: FrozenTrial, space: Space) -> dict[str, Any]:
     return trial.params
 
 
-def _is_own(trial: FrozenTrial, space: Space) -> bool:
+def _is_own(trial: FrozenTrial, space: SearchSpace) -> bool:
     """Return whether a trial can be one of this search; its storage may hold values of any type."""
     try:
         known = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
@@ -91,7 +91,7 @@ def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
     cells = ("–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
-        cells = (f"{score.success:.1%}", format_steps(score.steps, score.reached), f"{score.mean_reward:.2f}")
+        cells = (f"{score.success:.1%}", format_steps(score.steps, score.solved_share), f"{score.mean_reward:.2f}")
     elif reported := list(trial.intermediate_values.values()):
         cells = (f"{reported[-1]:.0%} now", "–", "–")
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""

@@ -128,7 +128,7 @@ def test_agents_play_without_rlher(rlher) -> None:
         assert played.startswith("success: ")
         assert steps == json.loads((run / "result.json").read_text())["best"]["timesteps"]
     described = json.loads((agents["maze"][1] / "agent.json").read_text())
-    assert described["wrappers"] == [["training_wrappers:ActionRepeat", {"times": 5, "last_reward": False}]]
+    assert described["wrappers"] == [["wrappers:ActionRepeat", {"times": 5, "last_reward": False}]]
     _, folder = agents["layer_norm"]
     assert exporter.UNTRAINED_CRITICS in (folder / "README.md").read_text()
 

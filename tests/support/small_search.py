@@ -59,7 +59,7 @@ def small_search(folder: Path, n_seeds: int) -> tuple[TrialSpec, dict]:
     return spec, search_space.baseline_params(space, train_config(config))
 
 
-def run_here(study: optuna.Study, spec: TrialSpec, space: search_space.Space, n_trials: int) -> None:
+def run_here(study: optuna.Study, spec: TrialSpec, space: search_space.SearchSpace, n_trials: int) -> None:
     """Run trials in this process."""
     for _ in range(n_trials):
         trial = study.ask(space)

@@ -13,7 +13,7 @@ from rlher.core.safe_read import links_outside
 if TYPE_CHECKING:
     from rlher.analysis.grouping import Group
     from rlher.analysis.loading import Note
-    from rlher.analysis.study import Study
+    from rlher.analysis.study import LoadedStudy
 
 
 def run(config: ReportConfig, command: str) -> int:
@@ -53,7 +53,7 @@ def write(config: ReportConfig, command: str) -> Path:
     return path
 
 
-def _groups(config: ReportConfig, studies: "list[Study]", note: "Note") -> "list[Group]":
+def _groups(config: ReportConfig, studies: "list[LoadedStudy]", note: "Note") -> "list[Group]":
     """Read the compared runs, and the re-runs of each study's best trials.
 
     Beside other runs, the re-runs are named after their study, because their own labels may be equal.

@@ -31,7 +31,7 @@ from rlher.core.files import relative, user_error_on_write, write_json
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
-from rlher.envs import bit_flipping, relay, training_wrappers
+from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.registration import entry_module
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import ModelChoice
@@ -42,7 +42,7 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, pl
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
-COPIED = (play, goal_normalizer, bit_flipping, training_wrappers, relay)
+COPIED = (play, goal_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
 
 UNTRAINED_CRITICS = (
@@ -215,9 +215,9 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     """
     if json.loads(json.dumps(env.kwargs)) != env.kwargs:
         raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
-    wrappers = [list(parse_class("env.wrappers", each)) for each in env.wrappers]
+    classes = [list(parse_class("env.wrappers", each)) for each in env.wrappers]
     if env.action_repeat > 1:
-        wrappers.append(["training_wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
+        classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     is_bit_flipping = entry_module(env.id) == bit_flipping.__name__
     return {
         "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
@@ -225,7 +225,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
         "modules": _registering_modules(env),
         "kwargs": env.kwargs,
         "max_episode_steps": env.max_episode_steps,
-        "wrappers": wrappers,
+        "wrappers": classes,
         "relay": asdict(env.relay) if env.relay.enabled else None,
         "reward_range": env.reward_range,
         "success_key": env.success_key,

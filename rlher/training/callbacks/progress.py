@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
-from rlher.envs.success_info import EPISODE_DIAGNOSTICS, OBJECT_MOVED
+from rlher.envs.checked_env import EPISODE_DIAGNOSTICS, OBJECT_MOVED
 from rlher.envs.vec import RepeatableVecEnv
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
@@ -131,7 +131,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
+    :class:`~rlher.envs.checked_env.SuccessInfo`. The third is the share of action entries at their
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 

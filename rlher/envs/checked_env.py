@@ -18,7 +18,7 @@ SUCCESS_AT_RESET = "success_at_reset"
 EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
 
-class FaultGuard(gym.Wrapper):
+class CheckedEnv(gym.Wrapper):
     """Raise :class:`RunError` when the environment raises or returns values that no agent can learn from.
 
     Such values are a missing key, a shape other than the declared one, and NaN or infinity in an observation or reward.
@@ -101,7 +101,7 @@ class FaultGuard(gym.Wrapper):
                 raise RunError(f"{self.name}: {call} returned {value[~finite][0]} in {key!r}.")
 
 
-class SuccessInfo(FaultGuard):
+class SuccessInfo(CheckedEnv):
     """Put ``is_success`` into every ``info``, and ``is_crash`` if there is a crash key.
 
     Success is the value of ``config.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if

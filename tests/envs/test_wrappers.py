@@ -6,7 +6,7 @@ from hostile_envs import LineEnv
 
 from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
-from rlher.envs.training_wrappers import ActionRepeat, RewardOffset
+from rlher.envs.wrappers import ActionRepeat, RewardOffset
 
 
 class Counter(LineEnv):
