@@ -30,7 +30,7 @@ from rlher.run.run_folder import RunFolder
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
-EVERY = TrainConfig().checkpoint.every or 10_000
+EVERY = TrainConfig().checkpoint.freq or 10_000
 EPISODE = 50
 ROUNDS = 5
 RUNS = {

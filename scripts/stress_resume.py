@@ -41,7 +41,7 @@ from rlher.core.errors import DamagedFile
 from rlher.run.checkpoint_files import newest_first, verify
 
 COMMON = (
-    "total_timesteps=900 checkpoint.every=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "
+    "total_timesteps=900 checkpoint.freq=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "
     "algo.net_arch=[32,32] algo.learning_starts=100 tensorboard=false threads=1 progress=false"
 )
 KINDS = {
@@ -56,7 +56,7 @@ KINDS = {
     "dqn BitFlipping, td_error, 4 envs": "algo=dqn env=BitFlipping-v0 her.priority=td_error n_envs=4 vec_env=dummy",
     "dqn BitFlipping, not normalised": "algo=dqn env=BitFlipping-v0 normalize.enabled=false",
     "ddpg FetchReach, demonstrations": "algo=ddpg env=FetchReach-v4 demos={demos} demos.bc_weight=1 "
-    "demos.pretrain_steps=150 n_envs=2 vec_env=dummy",
+    "demos.pretrain_updates=150 n_envs=2 vec_env=dummy",
     "ddpg FetchReach, evaluation processes": "algo=ddpg env=FetchReach-v4 eval.workers=2 eval.episodes=8 eval.freq=100",
     "sac FetchReach, environment process": "algo=sac env=FetchReach-v4 vec_env=subproc",
     "dqn BitFlipping, evaluation processes": "algo=dqn env=BitFlipping-v0 eval.workers=1 eval.episodes=30 eval.freq=40",

@@ -96,7 +96,7 @@ def cloning_keys(config: TrainConfig) -> dict[str, float]:
     """Return the config keys, and their values, by which an actor learns from demonstrations with a loss of its own."""
     return {
         "demos.bc_weight": config.demos.bc_weight,
-        "demos.pretrain_steps": config.demos.pretrain_steps,
+        "demos.pretrain_updates": config.demos.pretrain_updates,
     }
 
 

@@ -53,7 +53,7 @@ class EnvConfig:
     max_episode_steps: int | None = experiment_key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = experiment_key(None, "key of `info` that is true on success")
     crash_key: str | None = experiment_key(None, "key of `info` that is true on a crash")
-    extra_reward: bool = experiment_key(False, "rewards have a part that does not depend on the goal")
+    goal_independent_reward: bool = experiment_key(False, "rewards have a part that does not depend on the goal")
     ends_on_success: bool | None = experiment_key(None, "whether success terminates the episode")
     success_reward: float | None = experiment_key(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = experiment_key(

@@ -55,4 +55,4 @@ class DemosConfig:
     fraction: float = experiment_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = experiment_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = experiment_key(True, "clone only actions that the critic prefers to the actor's own")
-    pretrain_steps: int = experiment_key(0, "updates that clone the demonstrations before the first step", low=0)
+    pretrain_updates: int = experiment_key(0, "updates that clone the demonstrations before the first step", low=0)

@@ -75,7 +75,7 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    every: int | None = experiment_key(
+    freq: int | None = experiment_key(
         10_000,
         "steps between checkpoints, which truncate running episodes; null: none",
         low=1,

@@ -195,8 +195,8 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) 
     if not differs.any():
         constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
         yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
-    elif config.extra_reward:
-        yield "ok", f"{usually} on some steps, as env.extra_reward=true declares"
+    elif config.goal_independent_reward:
+        yield "ok", f"{usually} on some steps, as env.goal_independent_reward=true declares"
     elif (differs <= recording.info_flags(config.crash_key)[rows]).all():
         yield "ok", f"{usually} on a crash (info[{config.crash_key!r}])"
     elif config.success_key is not None and (differs <= failed[rows]).all():
@@ -209,7 +209,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) 
             f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid[first]:g} "
             f"and {computed[first]:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because "
             "hindsight uses it for replaced goals. If the difference does not depend on the goal, such as an action's "
-            "cost, set env.extra_reward=true.",
+            "cost, set env.goal_independent_reward=true.",
         )
 
 

@@ -118,7 +118,9 @@ def fill_from_recording(config: EnvConfig, env: CheckedEnv, recording: Recording
         "crash_key": crash_key,
         "max_episode_steps": _limit(env, recording),
         "success_reward": best if len(rewards) == 2 and best == max(rewards) else None,
-        "reward_range": None if config.extra_reward else _range(best, rewards, recording.rewards, crash_costs),
+        "reward_range": None
+        if config.goal_independent_reward
+        else _range(best, rewards, recording.rewards, crash_costs),
     }
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:

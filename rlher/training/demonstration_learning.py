@@ -32,8 +32,8 @@ def validate_demonstrations(config: TrainConfig) -> None:
     for name, value in cloning_keys(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
-    if not (config.total_timesteps or config.demos.pretrain_steps):
-        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_steps.")
+    if not (config.total_timesteps or config.demos.pretrain_updates):
+        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_updates.")
     if path is not None and config.her.copy_info_dict:
         raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
 
@@ -81,7 +81,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
 
 
 class CloningCallback(BaseCallback):
-    """Before the first step, clone the demonstrations for ``demos.pretrain_steps`` updates, then evaluate.
+    """Before the first step, clone the demonstrations for ``demos.pretrain_updates`` updates, then evaluate.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
 
@@ -101,7 +101,7 @@ class CloningCallback(BaseCallback):
 
         :raises KeyboardInterrupt: a stop was requested.
         """
-        updates = self._config.demos.pretrain_steps
+        updates = self._config.demos.pretrain_updates
         for done in range(0, updates, CLONING_CHUNK):
             if self._stop.requested:
                 raise KeyboardInterrupt

@@ -23,7 +23,7 @@ REASONS = {
     "algo.gradient_steps": "one update per stored transition",
     "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
     "eval.workers": "processes that evaluate while training continues",
-    "checkpoint.every": "with her.copy_info_dict the buffer holds infos, which cannot be written without pickle",
+    "checkpoint.freq": "with her.copy_info_dict the buffer holds infos, which cannot be written without pickle",
 }
 """Why the open value of a key is resolved as it is, for the notes."""
 
@@ -50,7 +50,7 @@ def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     evaluation = replace(config.eval, freq=freq, workers=eval_workers(config))
     threads, vec_env = _share_cores(config)
-    checkpoint = replace(config.checkpoint, every=None) if config.her.copy_info_dict else config.checkpoint
+    checkpoint = replace(config.checkpoint, freq=None) if config.her.copy_info_dict else config.checkpoint
     config = replace(config, threads=threads, vec_env=vec_env, eval=evaluation, checkpoint=checkpoint)
     return config, [*_changes(given, config), *engine_notes, *_keys_without_effect(config)]
 

@@ -60,7 +60,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     build = partial(make_goal_envs, config.env, config.n_envs, vec_env=config.vec_env)
-    records = config.checkpoint.every is not None
+    records = config.checkpoint.freq is not None
     with _torch_settings(config.threads or 1), closing(RepeatableVecEnv(build, config.seed, records)) as envs:
         validate_actions(config.algo.name, envs.action_space)
         model = build_model(config, envs)

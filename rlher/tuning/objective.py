@@ -160,7 +160,7 @@ def _train_trial(
     config = spec.config
     require_no_link(logs, spec.folder)
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
-    unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(every=None)}
+    unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(freq=None)}
     trained = apply_params(train_config(config), params)
     trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
     run, result = train_new_run(trained, spec.command, reporter, final)

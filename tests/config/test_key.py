@@ -17,12 +17,12 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
     assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
     assert not {"env.kwargs", "n_envs", "init_from", "engine.precision"} & ignored
-    assert "checkpoint.every" in ignored, "it truncates an episode now and then, which makes no other agent"
+    assert "checkpoint.freq" in ignored, "it truncates an episode now and then, which makes no other agent"
 
 
 def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     ignored = set(keys_ignored_by("recipe"))
-    assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.every"} <= ignored
+    assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.freq"} <= ignored
     assert {"checkpoint.minutes", "init_from", "resume", "device", "logs", "json"} <= ignored
     assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.kwargs"} & ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
@@ -33,7 +33,7 @@ def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
     assert fixed["env.kwargs"] == {"1": [2, 3]}
     found = compared_values(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "experiment")
     assert found["env.kwargs"] == {"a.b": {"c": 1}}
-    assert {"seed", "algo.gamma", "checkpoint.every", "eval.episodes", "engine.precision"} <= set(found)
+    assert {"seed", "algo.gamma", "checkpoint.freq", "eval.episodes", "engine.precision"} <= set(found)
     machine, output = {"device", "threads", "vec_env", "engine.compile"}, {"logs", "json", "tensorboard", "progress"}
     assert not {"recipe", *machine, *output} & set(found)
 

@@ -25,7 +25,7 @@ from tests.support.documents import blocks, commands
 from tests.training.conftest import at_step  # noqa: F401
 
 COMMANDS = [words for words in commands("docs/extend.md") if words[0] == "train"]
-SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.every=60")
+SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.freq=60")
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
     "her.goal_mix": {"her": {"goal_selection_strategy": "mix", "goal_mix": {"future": 1.0, "evil:f": 1.0}}},

@@ -56,7 +56,7 @@ def test_a_warning_does_not_forbid_training(name, check, named):
         ("GoalsOfTwoShapes", UserError, "interface", "(2,)"),
         ("Dense", UserError, "success", "env.success_key"),
         ("TwoConventions", UserError, "reward_agreement", "disagree on"),
-        ("ActionCost", UserError, "reward_agreement", "env.extra_reward=true"),
+        ("ActionCost", UserError, "reward_agreement", "env.goal_independent_reward=true"),
     ],
 )
 def test_an_error_forbids_training(name, error, check, named):

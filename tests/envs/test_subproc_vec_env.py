@@ -145,7 +145,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
     words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
-    done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.every=150")
+    done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.freq=150")
     assert done.code == 0, done.err
     assert done.err.count("killed by SIGKILL") == 6
     folder = tmp_path / "logs/sac/FailingWorker-v0_1"

@@ -75,7 +75,7 @@ def test_a_disk_that_fills_up_in_a_checkpoint(rlher, disk, at_env_steps) -> None
     """torch raises RuntimeError where a file cannot be written, and NumPy OSError."""
     run = disk / "logs/dqn/BitFlipping-v0_1"
     at_env_steps(run, {20: lambda: fill(disk, 30_000)})
-    done = rlher(*RUN, f"logs={disk / 'logs'}", "checkpoint.every=30", "algo.net_arch=[32,32]")
+    done = rlher(*RUN, f"logs={disk / 'logs'}", "checkpoint.freq=30", "algo.net_arch=[32,32]")
     if done.code:
         (disk / "rubbish").unlink()
         again = rlher("train", "--resume", str(run))

@@ -105,11 +105,11 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress(train_line, rlher, at_step)
 
 def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, rlher, at_step) -> None:
     """The checkpoint at step 80 waits for the evaluation, which hangs at first."""
-    assert train_line("hang", 0, "logs=reference", "checkpoint.every=40").code == 0
+    assert train_line("hang", 0, "logs=reference", "checkpoint.freq=40").code == 0
     folder = Path("logs/sac/FailingWorker-v0_1")
     for steps in (70, 90):
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"killed{steps}" / folder))
-    done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.every=40")
+    done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.freq=40")
     assert done.code == 0, done.err
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     for killed, evaluated in (("killed70" / folder, False), ("killed90" / folder, True)):

@@ -35,7 +35,7 @@ from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.fuzzing.checks import time_limit
 from tests.support.tiers import slow_except
 
-RUN = (*TINY, "env=BitFlipping-v0", "env.kwargs.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.every=90")
+RUN = (*TINY, "env=BitFlipping-v0", "env.kwargs.n_bits=5", "eval.freq=70", "total_timesteps=260", "checkpoint.freq=90")
 DEMOS = "demos/bits-v0"
 CASES = {
     "dqn": "algo=dqn",
@@ -489,7 +489,7 @@ def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tup
 
 EDITS: dict[str, tuple[Callable[[str], str], set[str]]] = {
     "a number": (lambda text: text.replace("  gamma: 0.98", "  gamma: 0.5"), {"algo.gamma"}),
-    "truncated": (lambda text: text.partition("\ntotal_timesteps")[0] + "\n", {"eval.freq", "checkpoint.every"}),
+    "truncated": (lambda text: text.partition("\ntotal_timesteps")[0] + "\n", {"eval.freq", "checkpoint.freq"}),
     "a key less": (lambda text: text.replace("    n_bits: 5\n", "    n_bits: 4\n"), {"env.kwargs"}),
 }
 
@@ -536,7 +536,7 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 
 
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
-    assert rlher("train", *words("dqn"), "checkpoint.every=null", "total_timesteps=60").code == 0
+    assert rlher("train", *words("dqn"), "checkpoint.freq=null", "total_timesteps=60").code == 0
     assert not (folder_of("dqn") / "checkpoints").exists()
     again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
     assert again.code == 2

@@ -13,7 +13,7 @@ from tests.conftest import TINY
 
 RUN = Path("logs/dqn/BitFlipping-v0_1")
 TRAIN = ("train", "algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "eval.workers=0")
-TRAIN = (*TRAIN, "total_timesteps=120", "eval.freq=40", "checkpoint.every=50", "threads=1")
+TRAIN = (*TRAIN, "total_timesteps=120", "eval.freq=40", "checkpoint.freq=50", "threads=1")
 
 
 def replace() -> None:

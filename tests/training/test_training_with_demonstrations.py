@@ -79,7 +79,7 @@ def test_discrete_actions(rlher, tmp_path) -> None:
 def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     """The result counts as an evaluation at step 0; resumed, the run needs no dataset, and clones no second time."""
     write_bit_demonstrations(tmp_path / "demos/many-v0", episodes=200)
-    clone = (*RUN, "algo=sac", "demos=demos/many-v0", "total_timesteps=0", "demos.pretrain_steps=500")
+    clone = (*RUN, "algo=sac", "demos=demos/many-v0", "total_timesteps=0", "demos.pretrain_updates=500")
     done = rlher(
         *clone, "algo.net_arch=[64,64]", "algo.learning_rate=1e-2", "algo.batch_size=128", "eval.final_episodes=30"
     )
@@ -101,7 +101,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
-    words = (*RUN, "algo=ddpg", "demos.pretrain_steps=450", "checkpoint.every=50")
+    words = (*RUN, "algo=ddpg", "demos.pretrain_updates=450", "checkpoint.freq=50")
     assert rlher(*words, "logs=reference").code == 0
     clone, calls = ActorCritic.clone_demonstrations, []
 
@@ -121,7 +121,7 @@ def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
 
 def test_a_checkpoint_follows_the_cloning(rlher, at_step) -> None:
     """A run that is killed in its first steps does not clone again."""
-    words = (*RUN, "algo=ddpg", "demos.pretrain_steps=200", "checkpoint.every=100")
+    words = (*RUN, "algo=ddpg", "demos.pretrain_updates=200", "checkpoint.freq=100")
     at_step(1, lambda: shutil.copytree("logs", "killed"))
     assert rlher(*words).code == 0
     with pytest.MonkeyPatch.context() as patched:
@@ -163,7 +163,7 @@ ERRORS = {
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
     "nothing to train": ("total_timesteps=0",),
     "infos": ("her.copy_info_dict=true",),
-    "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_steps=5"),
+    "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_updates=5"),
     "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),

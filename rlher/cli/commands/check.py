@@ -20,7 +20,7 @@ PROPERTIES = (
     "ends_on_success",
     "success_reward",
     "reward_range",
-    "extra_reward",
+    "goal_independent_reward",
 )
 
 

@@ -4,7 +4,7 @@ No environment can save its state, so a checkpoint holds the number of the envir
 and the actions since. A run that is resumed builds the environments again and repeats the actions, so it continues
 identically, bit for bit.
 
-Every ``checkpoint.every`` steps there is a *barrier*, so that there are never many actions to repeat: running episodes
+Every ``checkpoint.freq`` steps there is a *barrier*, so that there are never many actions to repeat: running episodes
 are truncated in the replay buffer, the environments are built again, and a checkpoint is written. Further checkpoints
 (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
 """
@@ -59,7 +59,7 @@ class CheckpointCallback(BaseCallback):
         stop: StopRequest,
     ) -> None:
         super().__init__()
-        self._run, self._every = run, run.config.checkpoint.every
+        self._run, self._freq = run, run.config.checkpoint.freq
         minutes = run.config.checkpoint.minutes
         self._interval = math.inf if minutes is None else 60 * minutes
         self._envs, self._evaluations, self._stop = envs, evaluations, stop
@@ -67,7 +67,7 @@ class CheckpointCallback(BaseCallback):
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._barrier_step = 0
         # The model of init_from may change later, and updates before the first step are not to be done twice.
-        is_due_first = run.config.init_from or run.config.demos.pretrain_steps
+        is_due_first = run.config.init_from or run.config.demos.pretrain_updates
         self._due_time = time.monotonic() + (0 if is_due_first else self._interval)
         """When a checkpoint between barriers is due."""
         self._restore_envs: Callable[[], None] | None = None
@@ -80,8 +80,8 @@ class CheckpointCallback(BaseCallback):
         if self._restore_envs is not None:
             self._restore_envs()
             self._restore_envs = None
-        if self._every is not None:
-            if self.model.num_timesteps // self._every > self._barrier_step // self._every:
+        if self._freq is not None:
+            if self.model.num_timesteps // self._freq > self._barrier_step // self._freq:
                 self._start_new_episodes()
                 self._barrier_step = self.model.num_timesteps
                 self.save()
@@ -125,7 +125,7 @@ class CheckpointCallback(BaseCallback):
         With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
         """
         written = checkpoint_files.newest_first(self._run.checkpoints)[:1]
-        if self._every is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
+        if self._freq is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
             self.save()
 
     def save(self) -> None:
