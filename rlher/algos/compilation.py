@@ -1,10 +1,12 @@
 """``torch.compile`` for the losses, with a fallback to uncompiled code; no import of the compiler without it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch as th
 
+from rlher.config.training import EngineConfig
 from rlher.core.console import warn
 from rlher.core.errors import describe_error
 
@@ -12,21 +14,23 @@ MIN_UPDATES = 10_000
 """Updates from which on ``auto`` compiles: it saves 1 to 2 ms an update, and takes 8 to 30 s once, later 5 s."""
 
 
-def choose_compilation(mode: str, updates: int) -> tuple[bool, str]:
-    """Return whether a run compiles its losses, and the reason.
+def choose_compilation(engine: EngineConfig, updates: int) -> tuple[EngineConfig, str]:
+    """Return the engine with ``compile`` resolved to on or off, and a line with the reason.
 
-    :param mode: ``on``, ``off``, or ``auto``: only if the run is long enough.
+    ``auto`` compiles if the run is long enough.
+
     :param updates: number of updates in the run.
-    :return: the decision and a line that explains it.
     """
-    if mode == "off":
-        return False, "losses not compiled"
-    if mode == "auto" and updates < MIN_UPDATES:
-        return False, f"losses not compiled: {updates:,} updates are too few to gain from it; force engine.compile=on"
+    if engine.compile == "off":
+        return engine, "losses not compiled"
+    off = replace(engine, compile="off")
+    if engine.compile == "auto" and updates < MIN_UPDATES:
+        return off, f"losses not compiled: {updates:,} updates are too few to gain from it; force engine.compile=on"
     compiler = find_compiler()
     if compiler is None:
-        return False, "losses not compiled: no C++ compiler found"
-    return True, f"losses compiled with {compiler}, which takes half a minute the first time"
+        return off, "losses not compiled: no C++ compiler found"
+    on = replace(engine, compile="on")
+    return on, f"losses compiled with {compiler}, which takes half a minute the first time"
 
 
 def compile_with_fallback(function: Callable) -> Callable:

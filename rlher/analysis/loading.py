@@ -70,7 +70,7 @@ class LoadedRun:
     def points(self, x: str, y: str) -> pd.Series:
         """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
 
-        :param x: ``timesteps``, ``wall_seconds`` or ``updates``. Of rows with an equal one the last counts.
+        :param x: ``timesteps``, ``wall_seconds`` or ``updates``. Of rows with the same value the last one counts.
         :param y: column of the evaluations, or of the log with or without its section: ``object_moved``.
         """
         table = self.evaluations if y in self.evaluations else self.log

@@ -115,7 +115,7 @@ class PlotConfig(CurvesConfig):
     csv: str | None = runtime_key(None, "CSV file to write the drawn numbers to")
     show: bool = runtime_key(False, "open a window as well")
     smooth: int = runtime_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
-    title: str | None = runtime_key(None, "title of the figure; empty: none; null: each panel's environment")
+    title: str | None = runtime_key(None, "title of the figure; empty: no title; null: the environment of each panel")
     xlabel: str | None = runtime_key(None, "label of the horizontal axis")
     ylabel: str | None = runtime_key(None, "label of the vertical axis")
     figsize: list[float] | None = runtime_key(

@@ -69,7 +69,7 @@ def import_named(key: str, name: str, kind: type | None = None) -> Any:
 
 
 def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function with keyword arguments, or an object of a class, made with them.
+    """Return a function with its keyword arguments bound, or an object of a class that is made with them.
 
     :param found: a function with one further argument, or a class.
     :param key: config key that names it, for messages.

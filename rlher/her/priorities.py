@@ -149,7 +149,7 @@ class Energy(Priority):
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
     episodes stored; then a transition uniformly from the episode. The steps of running episodes count as average. As in
-    the paper no weights correct the bias. If goals have parts, only the task's counts.
+    the paper no weights correct the bias. Of goals with parts only the part of the task gives energy.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than

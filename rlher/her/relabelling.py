@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,23 @@ from numpy.typing import NDArray
 from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
+
+
+class Relabelled(NamedTuple):
+    """Transitions under their new goals.
+
+    :param rows: (batch,) of ``Storage.rows``, with the new goals in ``obs``.
+    :param next_obs: (batch,) packed observations after the return, with the new goals.
+    :param rewards: (batch,) sums of up to ``n_steps`` discounted rewards.
+    :param dones: (batch,) 1 where nothing is bootstrapped.
+    :param discounts: (batch,) of the bootstrapped value; None: ``gamma``, because returns have one step.
+    """
+
+    rows: NDArray
+    next_obs: NDArray
+    rewards: NDArray
+    dones: NDArray
+    discounts: NDArray | None
 
 
 @dataclass
@@ -32,15 +50,8 @@ class Relabeller:
     gamma: float
     part_shares: Sequence[float] | None = None
 
-    def relabel(
-        self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator
-    ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray | None]:
-        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids.
-
-        :return: five arrays of (batch,): packed rows with their goals; packed observations after the return; returns
-            of up to ``n_steps`` rewards; dones, 1 where nothing is bootstrapped; and discounts of the bootstrapped
-            value, which are None for one step.
-        """
+    def relabel(self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator) -> Relabelled:
+        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
             self.reward_and_done.observe(storage)
@@ -48,13 +59,13 @@ class Relabeller:
         rows, next_obs = storage.transitions(ids, positions)
         goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
         if self.n_steps > 1:
-            return rows, *self._sum_steps(storage, ids, rows, goals, changed)
+            return self._sum_steps(storage, ids, rows, goals, changed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if recompute:
             rewards[changed], dones[changed] = self.reward_and_done.rewards_and_dones(
                 storage, positions[changed], rows[changed], goals
             )
-        return rows, next_obs, rewards, dones, None
+        return Relabelled(rows, next_obs, rewards, dones, None)
 
     def _replace_goals(
         self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_real: int, rng: np.random.Generator
@@ -103,8 +114,8 @@ class Relabeller:
 
     def _sum_steps(
         self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, changed: slice | NDArray
-    ) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return next observations, returns, dones and discounts: the sum of up to ``n_steps`` rewards under one goal.
+    ) -> Relabelled:
+        """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
@@ -125,7 +136,7 @@ class Relabeller:
         ends = ids + taken - 1
         _, next_obs = storage.transitions(ends, storage.positions(ends))
         next_obs[GOAL][changed] = goals
-        return next_obs, returns, ended, (self.gamma**taken).astype(np.float32)
+        return Relabelled(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
 def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:

@@ -291,19 +291,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
-        rows, next_obs, rewards, dones, discounts = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
+        relabelled = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
             return {key: self.to_torch(value) for key, value in obs.items()}
 
         return HerReplayBufferSamples(
-            tensors(rows["obs"]),
-            self.to_torch(rows["action"]),
-            tensors(next_obs),
-            self.to_torch(dones.reshape(-1, 1)),
-            self.to_torch(self._normalize_reward(rewards.reshape(-1, 1), env)),
-            None if discounts is None else self.to_torch(discounts.reshape(-1, 1)),
+            tensors(relabelled.rows["obs"]),
+            self.to_torch(relabelled.rows["action"]),
+            tensors(relabelled.next_obs),
+            self.to_torch(relabelled.dones.reshape(-1, 1)),
+            self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
+            None if relabelled.discounts is None else self.to_torch(relabelled.discounts.reshape(-1, 1)),
         )
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:

@@ -58,7 +58,7 @@ def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
 def find_experiment(config: TrainConfig) -> Path | None:
     """Return the folder of the run with the same experiment, seed included; None if there is none.
 
-    Of several the finished one, else the one started last.
+    If there are several, it is the finished one, or else the one that was started last.
     """
     identity = experiment_id(config)
     folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(safe_name(config.env.label))}_*")

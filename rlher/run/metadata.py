@@ -94,8 +94,8 @@ def _processor() -> str:
 def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
     """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted.
 
-    Whether code is trusted is for the person to decide who copies them, so they never say it. Of a folder that was
-    written elsewhere, lines that name code, or may do so, are left out.
+    ``trust_code`` is removed from them: the person who copies a line decides that. Lines that name code, or may do so,
+    are left out if the folder was written elsewhere.
 
     :param signed: file in the folder that is signed if this user wrote it.
     """

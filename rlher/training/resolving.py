@@ -73,8 +73,7 @@ def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
     algo, engine = config.algo, config.engine
     steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
     updates = steps // (algo.train_freq * config.n_envs) * (algo.gradient_steps or 0)
-    compiled, compile_note = choose_compilation(engine.compile, updates)
-    engine = replace(engine, compile="on" if compiled else "off", overlap=engine.overlap is not False)
+    engine, compile_note = choose_compilation(replace(engine, overlap=engine.overlap is not False), updates)
     engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
 

@@ -84,7 +84,7 @@ def test_keys_without_effect_are_noted(config: TrainConfig, named: str) -> None:
 @pytest.mark.parametrize(("train_freq", "gradient_steps", "updates"), [(100, None, 20_000), (800, 40, 1_000)])
 def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates) -> None:
     counted = []
-    monkeypatch.setattr(resolving, "choose_compilation", lambda wish, count: counted.append(count) or (False, ""))
+    monkeypatch.setattr(resolving, "choose_compilation", lambda engine, count: counted.append(count) or (engine, ""))
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
     assert counted == [updates]
