@@ -15,6 +15,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from rlher.cli.groups import typed_choices
+from rlher.cli.overrides import values_of
 from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.override_syntax import literal
@@ -55,7 +56,6 @@ HYPERPARAMETERS: dict[str, str | None] = {
 
 SECTIONS = {
     "policy_kwargs": "algo.policy_kwargs",
-    "net_arch": "algo.policy_kwargs.net_arch",
     "replay_buffer_kwargs": "her",
     "env_kwargs": "env.kwargs",
 }
@@ -135,7 +135,7 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
         defaults |= {name: value for name, value in NOT_IN_SB3.items() if name in keys}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(translated(values))
+        nested = unflatten(values_of(_overrides(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
     if "trust_code=true" not in typed:  # words of the command line may name code, text of a file may not
