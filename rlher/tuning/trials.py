@@ -56,6 +56,8 @@ def require_own_trials(study: Study, space: SearchSpace) -> None:
     The best trials are trained again with all their parameters. Another program may have written them, and a key such
     as ``env.modules`` would run any code.
     """
+    if study.metric_names is not None:  # anything may stand there, and rlher writes none
+        raise UserError("another program wrote metric names into the study; choose another --study-name.")
     for trial in study.get_trials(deepcopy=False):
         if not _is_own(trial, space):
             raise UserError(OTHER_PROGRAM.format(trial.number))

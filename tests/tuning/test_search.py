@@ -85,6 +85,9 @@ def test_trials_of_another_program_are_refused(changes: dict) -> None:
     if "env.id" in changes.get("params", {}):  # also where the database answers differently later
         with pytest.raises(UserError):
             select_candidates(study, SPACE, OptimizeConfig())
+    (empty := optuna.create_study()).set_metric_names(["value"])
+    with pytest.raises(UserError):
+        require_own_trials(empty, SPACE)
 
 
 def test_another_search_and_trials_of_another_program_are_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
