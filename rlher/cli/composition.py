@@ -89,8 +89,11 @@ def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str])
     values = values_of(words)
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
-    if (env := choices.get("env")) and not option_file("env", env, config_dirs):
-        choices["env"], values = "any", {"env.id": env} | values
+    if env := choices.get("env"):
+        if file := option_file("env", env, config_dirs):
+            recipes.read_file(file)  # Hydra, which reads it next, has no limits
+        else:
+            choices["env"], values = "any", {"env.id": env} | values
     folders = [f"file://{folder.absolute()}" for folder in conf_folders(config_dirs)]
     groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
     config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])

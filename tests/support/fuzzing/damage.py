@@ -126,7 +126,7 @@ ODD_FILES: tuple[Callable[[Path], object], ...] = (
     lambda path: path.symlink_to("/etc/passwd"),
     lambda path: path.symlink_to(path.name),
     lambda path: path.symlink_to("."),
-    lambda path: (path.touch(), os.truncate(path, 10**12)),
+    lambda path: (path.touch(), os.truncate(path, 10**9)),
 )
 """Functions that make something in place of a file that is not a file, a link, or a file without end."""
 
