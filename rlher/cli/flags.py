@@ -58,18 +58,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     for word in words:
         if command.positional and _is_path(word, command, command.positional):
             paths.append(word)
-        elif group := next((each for each in command.groups[:2] if word in options(each)), None):
-            overrides.append(f"{group}={word}")  # rlher train sac FetchReach-v4
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
             typed["resume"] = word
-        elif "=" not in word or word.startswith("="):
-            flag = "--" + word.replace("_", "-")
-            near = did_you_mean(word, [name for group in command.groups[:2] for name in options(group)])
-            near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else near
-            own = f"; an environment of your own is env={word}" if "env" in command.groups else ""
-            raise UserError(f"{word!r} is neither a flag nor key=value{near}{own}.")
         else:
-            overrides.append(quoted(word))
+            overrides.append(_override(word, command))
     if command.positional and paths:
         typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
     of_flags = [
@@ -82,6 +74,22 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if zoo_file is not None:
         overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
     return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
+
+
+def _override(word: str, command: Command) -> str:
+    """Return a word as an override: ``algo.gamma=0.9``, or the name of an algorithm or environment without its key.
+
+    :raises UserError: it is neither.
+    """
+    names = {name: group for group in ("env", "algo") if group in command.groups for name in options(group)}
+    if word in names:
+        return f"{names[word]}={word}"  # rlher train sac FetchReach-v4
+    if "=" in word and not word.startswith("="):
+        return quoted(word)
+    flag = "--" + word.replace("_", "-")
+    near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, names)
+    own = f"; an environment of your own is env={word}" if "env" in command.groups else ""
+    raise UserError(f"{word!r} is neither a flag nor key=value{near}{own}.")
 
 
 class _Parser(argparse.ArgumentParser):
