@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -79,20 +79,18 @@ class Trainer:
         :raises Exception: a bug; models and result are written before it is raised.
         """
         logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows)
-        with closing(self.workers), closing(logger):
-            self.model.set_logger(logger)
-            with self.stop.catch_signals(), log_to_service(self.config.logger, self.run, self.model, self.result):
-                try:
-                    try:
-                        with self._record_status():
-                            self._learn(is_new)
-                    finally:
-                        self._write_models()
-                    if self._final and self.result.status is Status.FINISHED:
-                        with self._record_status():
-                            self._evaluate_final()
-                finally:
-                    self._write_result()
+        self.model.set_logger(logger)
+        service = log_to_service(self.config.logger, self.run, self.model, self.result)
+        with closing(self.workers), closing(logger), self.stop.catch_signals(), service, ExitStack() as at_end:
+            at_end.callback(self._write_result)
+            try:
+                with self._record_status():
+                    self._learn(is_new)
+            finally:
+                self._write_models()
+            if self._final and self.result.status is Status.FINISHED:
+                with self._record_status():
+                    self._evaluate_final()
         return self.result
 
     def restore(self, checkpoint: Path) -> None:
