@@ -95,6 +95,8 @@ def _require_own_database(path: Path) -> None:
     A journal may name a *super-journal*, of a transaction over several databases, which SQLite deletes when it opens
     the database (section 3.7 of its file format); a study is one database.
     """
+    if str(path).startswith("file:"):  # with uri=true SQLite decodes it, so another path would be checked
+        raise UserError("storage= names a file: address of SQLite; give the path, as in sqlite:///study.db.")
     journal, *others = (path.with_name(path.name + suffix) for suffix in ("-journal", "", "-wal", "-shm"))
     for file in (journal, *others):
         require_own_file(file)

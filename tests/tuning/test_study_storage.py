@@ -84,7 +84,7 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path) -> None
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    storage = open_storage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true", tmp_path)
+    storage = RDBStorage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true")
     study = optuna.load_study(storage=storage, study_name="quadratic")
     with pytest.raises(StorageInternalError):
         run_trials(study, spec, 1)

@@ -5,7 +5,7 @@ import sys
 from dataclasses import asdict
 
 from rlher.config.commands import CollectConfig
-from rlher.core.console import escape_control
+from rlher.core.console import command_line, escape_control
 from rlher.core.signals import INTERRUPTED
 
 
@@ -24,5 +24,6 @@ def run(config: CollectConfig) -> int:
     else:
         rate = f"{done.successes} of {done.played} played ended in success"
         print(escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
-        print(escape_control(f"learn from them: rlher train … demos={done.folder}"), file=sys.stderr)
+        demos = command_line([f"demos={done.folder}"])
+        print(escape_control(f"learn from them: rlher train … {demos}"), file=sys.stderr)
     return INTERRUPTED if done.interrupted else 0
