@@ -48,7 +48,7 @@ class Quadratic:
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
         report(trial, x)
-        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, reached=0, target_seconds=0)
+        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, solved_share=0, target_seconds=0)
 
 
 @wait_for_database
