@@ -151,7 +151,7 @@ class FastUpdate(TrainingLoop):
                 buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
-            self.logger.record(f"train/{name}", float(sum(values)) / len(values))
+            self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
     def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
         """Return what a method for a loss returned, which may be that of a user's class.

@@ -110,7 +110,7 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 
 
 def compare_candidates(reruns: Study, candidates: CandidateParams, config: OptimizeConfig) -> list[Candidate]:
-    """Return baseline and candidates, best first. CandidateParams with fewer than two completed seeds are left out.
+    """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
 

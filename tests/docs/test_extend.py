@@ -141,7 +141,7 @@ def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path
         ("actor_loss", "return batch.rewards, None", "actor_loss of Mine returned (torch.float32 of shape (16, 1)"),
         ("actor_loss", "return batch.rewards.mean(), None", "actor_loss of Mine returned (torch.float32 of shape ()"),
         ("update", "return [1], None", "update of Mine returned (list of length 1, None)"),
-        ("update", "return {'my': batch.rewards}, None", "update of Mine returned (dict, None)"),
+        ("update", "return {'my': batch.rewards}, None", "of Mine returned ({my: torch.float32 of shape (16, 1)}"),
     ],
 )
 def test_what_a_loss_returns_is_checked(rlher, workspace: Path, method: str, body: str, named: str) -> None:

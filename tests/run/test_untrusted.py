@@ -399,8 +399,8 @@ def test_sqlite_follows_no_link_within_the_folder(tmp_path: Path) -> None:
     """Its journal would be that beside the target."""
     (tmp_path / "real.db").touch()
     (tmp_path / "study.db").symlink_to("real.db")
-    for name in (f"{tmp_path}/study.db", f"file:{tmp_path}/study.db?uri=true"):
-        with pytest.raises(UserError):
+    for name, reason in ((f"{tmp_path}/study.db", "is a link"), (f"file:{tmp_path}/study.db?uri=true", "address")):
+        with pytest.raises(UserError, match=reason):
             open_storage(f"sqlite:///{name}", tmp_path)
 
 
