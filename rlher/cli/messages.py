@@ -25,7 +25,7 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, UserError | RunError):
         return str(error)
     if isinstance(error, OSError):
-        return f"cannot read or write {error.filename or 'a file or the output'}: {os_error_reason(error)}."
+        return f"cannot read or write {error.filename or 'stdout or a file'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
     if isinstance(error, UnicodeEncodeError):

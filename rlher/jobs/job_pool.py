@@ -87,7 +87,7 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
                     del running[future]
         except BaseException:
             if running:
-                print("\nrlher: stopping each run after its step; press Ctrl-C again to kill them", file=sys.stderr)
+                print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
             pool.stop()
             jobs.stop()
             table.update()

@@ -51,7 +51,7 @@ def _as_user_error(path: Path) -> Iterator[None]:
     """Turn the errors of reading a model file into UserErrors that name it."""
     try:
         yield
-    except UserError:
+    except (UserError, PermissionError):
         raise
     except FileNotFoundError:
         raise UserError(f"there is no model file {path}.") from None

@@ -116,8 +116,8 @@ class RunFolder:
 def read_config(folder: Path) -> TrainConfig:
     """Return the config in a run folder; it may name code that is not trusted.
 
-    :raises FileNotFoundError: there is none.
-    :raises DamagedFile: it cannot be read or does not fit the schema.
+    :raises OSError: there is none, or it cannot be read.
+    :raises DamagedFile: it does not fit the schema.
     """
     path = folder / CONFIG
     try:
@@ -130,9 +130,7 @@ def read_config(folder: Path) -> TrainConfig:
             raise ValueError(f"algo={name} does not exist here")
         schema = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from None  # Python prints a cause as it is, with a stranger's text
 
 

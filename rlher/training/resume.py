@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,19 +59,20 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
 
 
 def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
-    """Return the newest checkpoint whose checksums match, and delete newer ones.
+    """Return the newest checkpoint whose checksums match, and rename newer ones.
 
-    :return: the checkpoint, if any, and a note for each one deleted.
-    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not deleted.
+    :return: the checkpoint, if any, and a note for each one renamed.
+    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
     """
     damaged = []
     for checkpoint in checkpoint_files.newest_first(folder):
         try:
             checkpoint_files.verify(checkpoint)
         except DamagedFile as error:
-            damaged.append(f"{str(error).rstrip('.')}; it was deleted.")
+            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
+            damaged.append(f"{str(error).rstrip('.')}; the checkpoint was renamed to {aside.name}.")
             with contextlib.suppress(OSError):
-                shutil.rmtree(checkpoint)
+                checkpoint.rename(aside)
         except OSError as error:
             reason = os_error_reason(error)
             raise UserError(f"{checkpoint} cannot be read ({reason}); check the disk and try again.") from error

@@ -204,5 +204,5 @@ class Trainer:
             yield
         except OSError as error:
             earlier = f"{self.result.error.rstrip('.')}; then " if self.result.error else ""
-            self.result.error = f"{earlier}{name} could not be written ({os_error_reason(error)})."
+            self.result.error = f"{earlier}{name} was not written ({os_error_reason(error)}); resume the run later."
             self.result.status = Status.FAILED

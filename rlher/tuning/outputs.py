@@ -93,7 +93,7 @@ def _write_recipe(params: Mapping[str, Any], comments: list[str], config: Optimi
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not compared:
-        return "No comparison: the re-runs failed."
+        return "No comparison: re-runs failed; the same command repeats them."
     best, n_seeds = compared[0], len(compared[0].scores)
     measure = OBJECTIVES[config.objective].gain
     if best.number == BASELINE_NUMBER:

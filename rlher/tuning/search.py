@@ -11,6 +11,7 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
+from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import compared_values
@@ -40,7 +41,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     The same command resumes a study; another command with the same storage and study name joins it.
 
     :param command: the command line, for the folders of the study and of its runs.
-    :return: exit code: 0, or 130 after Ctrl-C.
+    :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises RunError: no trial completed.
     """
@@ -91,8 +92,9 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpac
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
         return INTERRUPTED
-    write_results(study, compare_candidates(reruns, candidates, config), config, folder)
-    return 0
+    compared = compare_candidates(reruns, candidates, config)
+    write_results(study, compared, config, folder)
+    return 0 if compared else RunError.exit_code
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.SearchSpace) -> Study:
@@ -122,12 +124,14 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 
 
 def _open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
-    """Create or join the study of the re-runs, and queue the re-runs that are missing."""
+    """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_own_trials(study, RERUN_SPACE)
+    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in study.get_trials(deepcopy=False)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:
-            study.enqueue_trial({"candidate": number, "seed": seed}, skip_if_exists=True)
+            params = {"candidate": number, "seed": seed}
+            study.enqueue_trial(params, skip_if_exists=states.get(str(params)) is not TrialState.FAIL)
     return study
 
 

@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import Postgres, binaries
-from tests.support.small_search import run_optimize
+from tests.support.small_search import STUDY, run_optimize
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the working folder of a small search that was run to its end; stdout and stderr are files in it."""
+    """Return the working folder of a small search that was run to its end; stdout and stderr are files in it.
+
+    Its re-runs failed at first, as on a full disk.
+    """
     folder = tmp_path_factory.mktemp("optimize")
+    (reruns := folder / STUDY / "reruns").parent.mkdir(parents=True)
+    reruns.touch()
+    assert run_optimize(folder, "--n-trials", "3", "--workers", "2").code == 1
+    reruns.unlink()
     done = run_optimize(folder, "--n-trials", "3", "--workers", "2")
     (folder / "stdout").write_text(done.out)
     (folder / "stderr").write_text(done.err)

@@ -49,12 +49,6 @@ def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_p
     assert "evil" not in command
 
 
-def test_failed_reruns_leave_no_recipe(tmp_path: Path) -> None:
-    config = small_search(tmp_path, n_seeds=1)[0].config
-    write_results(optuna.create_study(), [], config, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_files_of_a_finished_search(finished: Path) -> None:
     study = finished / STUDY

@@ -142,7 +142,7 @@ class CheckpointCallback(BaseCallback):
         try:
             checkpoint_files.write(self._run.checkpoints, steps, self._fill)
         except OSError as error:
-            warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); earlier checkpoints are kept.")
+            warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); an earlier one, if any, is kept.")
 
     def _fill(self, folder: Path) -> None:
         """Write the files of a checkpoint."""
@@ -182,7 +182,7 @@ class CheckpointCallback(BaseCallback):
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
-            advice = "delete it to use the previous checkpoint, or to start again from step 0 if there is none"
+            advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         self._restore_envs = partial(self._repeat_episodes, generators, build_number, actions, observations)
         self._due_time = time.monotonic() + self._interval
