@@ -60,5 +60,6 @@ class OptimizeConfig(TrainConfig):
 
 
 def train_config(config: OptimizeConfig) -> TrainConfig:
-    """Return the keys of a training run."""
-    return TrainConfig(**{item.name: getattr(config, item.name) for item in fields(TrainConfig)})
+    """Return the keys of a training run; each has one thread, since several run side by side."""
+    values = {item.name: getattr(config, item.name) for item in fields(TrainConfig)}
+    return TrainConfig(**values | {"threads": config.threads or 1})

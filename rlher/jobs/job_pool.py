@@ -95,6 +95,12 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
+def start_worker_server(config: TrainConfig) -> None:
+    """Start the fork server of the worker processes, unless the jobs are tasks of Ray."""
+    if config.launcher == "local":
+        start_server(MODULES)
+
+
 class Pool:
     """Context manager that runs ``workers=`` jobs at a time; the end of its block stops them.
 
@@ -108,8 +114,7 @@ class Pool:
         self.size = config.workers
         self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
-        if not self._ray:
-            start_server(MODULES)
+        start_worker_server(config)
         self._threads = ThreadPoolExecutor(config.workers)
         self._futures: set[Future] = set()
         self._running: list[Any] = []

@@ -162,7 +162,7 @@ def _train_trial(
     # An interrupted trial starts again from step 0, so it needs no checkpoints.
     unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(freq=None)}
     trained = apply_params(train_config(config), params)
-    trained = replace(trained, seed=config.seed + seed, logs=str(logs), threads=config.threads or 1, **unattended)
+    trained = replace(trained, seed=config.seed + seed, logs=str(logs), **unattended)
     run, result = train_new_run(trained, spec.command, reporter, final)
     if result.status is Status.STOPPED and not reporter.is_done:
         raise optuna.TrialPruned

@@ -7,10 +7,13 @@ from rlher.core.errors import UserError
 def run(config: OptimizeConfig, command: str) -> int:
     """Run or continue the study and write its best recipe.
 
-    :return: exit code: 0, or 130 after Ctrl-C.
+    :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
     """
     if config.resume is not None:
         raise UserError("optimize has no --resume: the same command again continues its study.")
+    from rlher.jobs.job_pool import start_worker_server
+
+    start_worker_server(config)  # it imports torch at the same time as the next line
     from rlher.tuning.search import optimize
 
     return optimize(config, command)
