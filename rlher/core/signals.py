@@ -15,10 +15,6 @@ RUN_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that a terminal or a batch system sends to every process of a run."""
 
 
-class StopBetweenSteps(KeyboardInterrupt):
-    """The run was asked to stop, and did so between two steps."""
-
-
 class StopRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
@@ -28,10 +24,10 @@ class StopRequest:
     def raise_if_requested(self) -> None:
         """Stop the run here if a stop was requested; called between two steps.
 
-        :raises StopBetweenSteps: a stop was requested.
+        :raises KeyboardInterrupt: a stop was requested.
         """
         if self.requested:
-            raise StopBetweenSteps
+            raise KeyboardInterrupt
 
     def catch_signals(self) -> AbstractContextManager[None]:
         """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.

@@ -13,7 +13,7 @@ import numpy as np
 from rlher.config.commands import CollectConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
-from rlher.core.signals import StopBetweenSteps, StopRequest
+from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
 from rlher.demonstrations.players import Player, choose_player
 from rlher.envs.make import make_env
@@ -79,12 +79,9 @@ def _play(
     :param outcomes: whether each episode that was played succeeded; extended here.
     """
     limit, kept = config.episodes * (MAX_PLAYED if config.successes_only else 1), 0
-    recorder = Recorder(env, stop)
-    while kept < config.episodes and len(outcomes) < limit:
-        try:
-            success = play_episode(recorder, policy, config.seed + len(outcomes)).success
-        except StopBetweenSteps:
-            return
+    recorder = Recorder(env)
+    while kept < config.episodes and len(outcomes) < limit and not stop.requested:
+        success = play_episode(recorder, policy, config.seed + len(outcomes)).success
         outcomes.append(success)
         if success or not config.successes_only:
             kept += 1
@@ -92,14 +89,7 @@ def _play(
 
 
 class Recorder(gym.Wrapper):
-    """Records the episode since the last reset.
-
-    :param stop: interrupts the episode before its next step, if the user asks for it.
-    """
-
-    def __init__(self, env: gym.Env, stop: StopRequest) -> None:
-        super().__init__(env)
-        self._stop = stop
+    """Records the episode since the last reset."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and begin a new recording."""
@@ -109,11 +99,7 @@ class Recorder(gym.Wrapper):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step and record.
-
-        :raises StopBetweenSteps: a stop was requested.
-        """
-        self._stop.raise_if_requested()
+        """Step and record."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._observations.append(deepcopy(observation))
         self._steps.append((np.copy(action), float(reward), terminated, truncated, info["is_success"]))

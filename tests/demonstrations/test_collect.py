@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_the_episodes_until_then(rlher) -> None:
     assert done.code == 130
     found = read("demos/BitFlipping-v0-interrupted-v0")
     assert 2 <= len(found.trajectories) < 10
-    assert found.n_steps < 12
+    assert found.n_steps < 17, "the running episode is the last"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
