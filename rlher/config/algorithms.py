@@ -59,7 +59,7 @@ class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
     name: str = key("", "algorithm; `rlher list algos` lists them")
-    learning_rate: float = key(3e-4, "learning rate of Adam", low=0)
+    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
         "constant",
         "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
@@ -123,7 +123,6 @@ class DeterministicConfig(ActorCriticConfig):
 class DQNConfig(OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
-    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
     batch_size: int = key(128, "transitions per update", low=1)
     gamma: float = key(0.98, "discount factor", low=0, high=1)
     net_arch: list[int] = key([256], "sizes of the hidden layers", low=1)
@@ -139,7 +138,7 @@ class DQNConfig(OffPolicyConfig):
 class SACConfig(ActorCriticConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
 
-    ent_coef: str = key("auto", "entropy coefficient: a number, auto, or auto_<initial value>")
+    ent_coef: str = key("auto_0.05", "entropy coefficient: a number, auto, or auto_<initial value>")
     target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
 
 

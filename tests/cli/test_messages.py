@@ -34,7 +34,7 @@ MISTAKES = [
     (("train", "device=cuda"), "device=cuda"),
     (
         ("train", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"),
-        "algo=dqn, which has no key 'algo.ent_coef'",
+        "algo=dqn, which has no key 'algo.n_quantiles'",
     ),
     (("optimize", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "recipe tqc-parking-v0"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),

@@ -222,7 +222,7 @@ def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
     words += ("algo.action_noise=0.1", "algo.learning_rate_schedule=linear")
     _, folder = exported(rlher, *words, "algo.policy_kwargs={use_expln: true}")
     model = SAC.load(next(folder.glob("*.zip")))
-    assert (model.ent_coef, model.batch_size, model.learning_rate(1)) == ("auto_0.3", 16, 0.0003)
+    assert (model.ent_coef, model.batch_size, model.learning_rate(1)) == ("auto_0.3", 16, 0.001)
     assert isinstance(model.action_noise, NormalActionNoise)
     assert model.policy_kwargs.pop("features_extractor_class").__module__ == "goal_normalizer"
     assert model.policy_kwargs == {
