@@ -18,8 +18,11 @@ PRODUCTS_PER_THREAD = 2**25
 """Multiplications of a layer (batch x width²) for each torch thread. With fewer, threads wait for each other, and an
 environment or an evaluation gains more from the core."""
 
+LEARNING_STARTS = 1000
+"""As in the recipes of RL Zoo with HER. With 100, SAC on parking-classic ended at 61 % in place of 99 (one seed)."""
+
 REASONS = {
-    "algo.learning_starts": "an episode of each environment, and at most half of total_timesteps",
+    "algo.learning_starts": "1000 or a quarter of the run, and at least an episode of each environment",
     "algo.gradient_steps": "one update per stored transition",
     "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
     "eval.workers": "processes that evaluate while training continues",
@@ -63,9 +66,11 @@ def _changes(given: TrainConfig, resolved: TrainConfig) -> list[str]:
 
 
 def _learning_starts(config: TrainConfig) -> int:
-    """Return the steps of an episode of each environment: before it has ended there are few goals to relabel with."""
-    steps = max(config.algo.learning_starts or 0, (config.env.episode_steps or 0) * config.n_envs)
-    return steps if steps < config.total_timesteps else config.total_timesteps // 2
+    """Return at least the steps of an episode of each environment: before it has ended there are few virtual goals."""
+    given, total = config.algo.learning_starts, config.total_timesteps
+    steps = min(LEARNING_STARTS, total // 4) if given is None else given
+    steps = max(steps, (config.env.episode_steps or 0) * config.n_envs)
+    return steps if steps < total else total // 2
 
 
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:

@@ -15,19 +15,19 @@ from rlher.training.resolving import resolve_defaults
 def test_open_values_are_resolved() -> None:
     config = TrainConfig(
         algo=SACConfig(name="sac"),
-        env=EnvConfig(max_episode_steps=301, action_repeat=5),
+        env=EnvConfig(max_episode_steps=3001, action_repeat=5),
         engine=EngineConfig(precision="float32"),
         n_envs=3,
         total_timesteps=20_000,
     )
     resolved, notes = resolve_defaults(config)
-    assert resolved.algo.learning_starts == 3 * 61, "one episode per environment, with a step per repeated action"
+    assert resolved.algo.learning_starts == 3 * 601, "one episode per environment, with a step per repeated action"
     assert resolved.algo.gradient_steps == 3
     assert resolved.eval.freq == 1000
     assert resolved.engine.compile in ("on", "off")
     assert resolved.threads
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
-    for value in ("algo.learning_starts=183", "algo.gradient_steps=3", "vec_env=subproc"):
+    for value in ("algo.learning_starts=1803", "algo.gradient_steps=3", "vec_env=subproc"):
         assert any(note.startswith(value) for note in notes)
 
 

@@ -11,9 +11,9 @@ def run(config: OptimizeConfig, command: str) -> int:
     """
     if config.resume is not None:
         raise UserError("optimize has no --resume: the same command again continues its study.")
-    from rlher.jobs.job_pool import start_worker_server
+    from rlher.jobs import job_pool
 
-    start_worker_server(config)  # it imports torch at the same time as the next line
+    job_pool.start_worker_server(config)  # it imports torch at the same time as the next line
     from rlher.tuning.search import optimize
 
     return optimize(config, command)
