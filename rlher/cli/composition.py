@@ -1,36 +1,31 @@
-"""The config of a command, which Hydra composes from ``conf/`` and the overrides of a command line.
+"""The config of a command: defaults, the environment's YAML file, the recipe, and the overrides of a command line.
 
-A sweep (``-m``) has a config for each combination of its values.
+The overrides are in Hydra's grammar. A sweep (``-m``) has a config for each combination of their values.
 """
 
-import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import hydra
-import yaml
-from hydra.core.config_store import ConfigStore
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from rlher.cli import recipes
 from rlher.cli.commands import Command
 from rlher.cli.flags import CommandLine
-from rlher.cli.groups import option_file
+from rlher.cli.groups import option_file, options
 from rlher.cli.messages import hydra_errors_as_user_errors
 from rlher.cli.overrides import assign, values_of
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_folders
+from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
-from rlher.config.override_syntax import literal, quote
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, did_you_mean
 from rlher.run.trust import require_no_code
 
-COMPOSE_ERRORS = (yaml.YAMLError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
-"""What Hydra and OmegaConf raise for invalid input besides their own exceptions."""
+COMPOSE_ERRORS = (TypeError, ValueError, AttributeError, AssertionError, RecursionError)
+"""What OmegaConf raises for invalid input besides its own exceptions."""
 
 
 class Composed(NamedTuple):
@@ -48,59 +43,46 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
     for folder in line.config_dirs:
         if not Path(folder).is_dir():
             raise UserError(f"there is no folder {folder}; check --config-dir.")
-    with hydra_errors_as_user_errors(), _initialized(command):
+    with hydra_errors_as_user_errors():
         try:
             every = _combinations(line.overrides) if line.is_sweep else [line.overrides]
-            return [Composed(each, _compose(command, each, line.config_dirs)) for each in every]
+            return [Composed(each, _compose(command, values_of(each), line.config_dirs)) for each in every]
         except COMPOSE_ERRORS as error:
             raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
 
 
-@contextlib.contextmanager
-def _initialized(command: Command) -> Iterator[None]:
-    """Initialise Hydra for a command within the block; a program that calls rlher may use Hydra itself."""
-    store = ConfigStore.instance().store
-    store(name=command.name, node=command.schema)
-    for name, algorithm in ALGORITHMS.items():
-        store(group="algo", name=name, node=algorithm.config(name))
-    previous = GlobalHydra.instance().hydra
-    GlobalHydra.instance().clear()
-    try:
-        with hydra.initialize_config_module("rlher.conf", version_base="1.3"):
-            yield
-    finally:
-        GlobalHydra.instance().hydra = previous
-
-
 def _combinations(overrides: Sequence[str]) -> list[list[str]]:
     """Return the overrides of each combination of a sweep's values."""
-    parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+    names: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group))  # for env=glob(Fetch*)
     choices = [
         [f"{each.get_key_element()}={value}" for value in each.sweep_string_iterator()]
         if each.is_sweep_override()
         else [str(each.input_line)]
-        for each in parser.parse_overrides(list(overrides))
+        for each in OverridesParser.create(names).parse_overrides(list(overrides))
     ]
     return [list(each) for each in itertools.product(*choices)]
 
 
-def _compose(command: Command, words: Sequence[str], config_dirs: Sequence[str]) -> Any:
-    """Compose the config of one job: algorithm and environment, then the values of the recipe, then those typed."""
-    values = values_of(words)
+def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str]) -> Any:
+    """Compose the config of one job, a layer after the other.
+
+    :param values: typed values by config key.
+    """
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
+    keys, config = command.keys(choices), OmegaConf.structured(command.schema)
+    if algo := choices.get("algo"):
+        if algo not in ALGORITHMS:
+            known = ", ".join(options("algo"))
+            raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
+        config.algo = ALGORITHMS[algo].config(algo)
     if env := choices.get("env"):
-        if file := option_file("env", env, config_dirs):
-            recipes.read_file(file)  # Hydra, which reads it next, has no limits
-        else:
-            choices["env"], values = "any", {"env.id": env} | values
-    folders = [f"file://{folder.absolute()}" for folder in conf_folders(config_dirs)]
-    groups = [f"+{group}={quote(name)}" for group, name in choices.items() if name]
-    config = hydra.compose(command.name, [f"hydra.searchpath={literal(folders)}", *groups])
-    keys = command.keys(choices)
+        file = option_file("env", env, config_dirs)
+        config.env = EnvConfig(id="" if file else env)
+        assign(config, {"env": recipes.read_file(file) if file else {}}, keys, f"{file} has a key of no environment:")
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
         found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)
-        assign(config, found, keys, f"recipe {recipe} does not fit algo={choices['algo']}, which has no key")
+        assign(config, found, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
         if recipes.is_file(recipe) and values.get("trust_code") is not True:  # whatever way the file is written in
             require_no_code(Path(recipe), OmegaConf.to_container(config), before)
         values["recipe"] = recipe

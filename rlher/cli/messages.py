@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.commands import command_names, known_keys, load_command
@@ -45,10 +45,6 @@ def hydra_errors_as_user_errors() -> Iterator[None]:
 
 
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
-        group, _, name = error.missing_cfg_file.rpartition("/")
-        near = did_you_mean(name, error.options)
-        return f"there is no {group} {name!r}{near}; use one of {', '.join(error.options)}."
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
         key = error.override.partition("=")[0]
         if key in CLASSES:

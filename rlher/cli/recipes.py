@@ -22,8 +22,6 @@ def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
         near = did_you_mean(name, options("recipe"))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
     recipe = read_file(path)
-    if not isinstance(recipe, dict):
-        raise UserError(f"{path} is not a recipe; it must be a mapping of keys to values.")
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
     for key, item in dotted_keys(OptimizeConfig).items():
@@ -37,14 +35,16 @@ def is_file(name: str) -> bool:
     return name.endswith(YAML_SUFFIXES)
 
 
-def read_file(path: Path) -> Any:
+def read_file(path: Path) -> dict[str, Any]:
     """Return the content of a YAML file.
 
-    :raises UserError: it cannot be read.
+    :raises UserError: it cannot be read, or is no mapping.
     """
     try:
-        return read_yaml(path)
+        if isinstance(content := read_yaml(path), dict):
+            return content
     except OSError as error:
         raise UserError(f"cannot read {path}: {os_error_reason(error)}.") from error
     except ValueError as error:
         raise UserError(f"cannot read {path}: {first_line(error)}.") from error
+    raise UserError(f"{path} is not a mapping of keys to values.")

@@ -120,7 +120,7 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
     choices, entries = typed_choices(typed), read_file(path)
-    entry = entries.get(choices.get("env"), entries.get("default")) if isinstance(entries, dict) else None
+    entry = entries.get(choices.get("env", ""), entries.get("default"))
     if not isinstance(entry, dict):
         raise UserError(
             f"{path} has no entry for env={choices.get('env')}; RL Zoo's files have one for each environment."

@@ -9,6 +9,7 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from rlher.config.commands import WatchConfig
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.core.errors import DamagedFile, UserError, first_line
@@ -16,7 +17,7 @@ from rlher.core.safe_read import read_json
 from rlher.demonstrations.datasets import METADATA, data_folder, origin, read_dataset
 from rlher.demonstrations.players import Player, choose_player, own_task
 from rlher.envs.make import make_env
-from rlher.envs.registration import read_env_yaml, yaml_names
+from rlher.envs.registration import read_env_yaml
 
 
 def choose_watched(config: WatchConfig) -> Player:
@@ -41,7 +42,7 @@ def _dataset(path: str, file: Path, env: EnvConfig | None) -> Player:
         env_id, action_repeat = origin(read_json(file))
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedFile(file, first_line(error)) from error
-    if env is None and env_id not in yaml_names():
+    if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = env or to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_env_yaml(str(env_id))))
     env = own_task(replace(env, action_repeat=action_repeat))

@@ -13,11 +13,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, first_line
 from rlher.core.user_code import build_class
 from rlher.envs.checked_env import SuccessInfo
-from rlher.envs.registration import ensure_registered, entry_point, yaml_names
+from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.wrappers import ActionRepeat, RewardOffset
@@ -154,7 +155,7 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
             sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
         return env
     except gym.error.Error as error:
-        newer = [name for name in yaml_names() if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
+        newer = [name for name in conf_files("env") if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
         if newer and newer[-1] != config.id:  # Fetch-v1 of mujoco_py
             raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
         raise UserError(f"{config.id} cannot be made: {first_line(error)}.") from error

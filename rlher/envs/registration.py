@@ -20,9 +20,6 @@ from rlher.config.conf_files import conf_files
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
 
-ANY = "any"
-"""The YAML used for environments without their own YAML."""
-
 FAMILIES = {
     "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
     "highway_env": r"parking",
@@ -38,11 +35,6 @@ EXTRAS = {"panda_gym": "panda"}
 """The extra of pip that installs a package."""
 
 
-def yaml_names() -> list[str]:
-    """Return the names that ``env=`` accepts, sorted: the YAML files without ``any``."""
-    return [name for name in conf_files("env") if name != ANY]
-
-
 def read_env_yaml(name: str) -> dict[str, Any]:
     """Return the content of ``conf/env/<name>.yaml``."""
     return yaml.safe_load(conf_files("env")[name].read_text("utf-8"))
@@ -56,7 +48,7 @@ def list_envs() -> list[dict[str, str]]:
     """
     missing = [extra for package, extra in EXTRAS.items() if find_spec(package) is None]
     rows = []
-    for name in yaml_names():
+    for name in conf_files("env"):
         keys = read_env_yaml(name)
         needs = f"pip install 'rlher[{keys['extra']}]'" if keys.get("extra") in missing else ""
         actions, description = (keys.get(key, "") for key in ("actions", "description"))
@@ -86,7 +78,7 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
                 require_package(name, family, EXTRAS.get(family))
                 raise  # a broken installation
     if name not in gym.registry:
-        near = did_you_mean(name, yaml_names()) or did_you_mean(name, gym.registry)
+        near = did_you_mean(name, conf_files("env")) or did_you_mean(name, gym.registry)
         raise UserError(
             f"no environment is called {name!r}{near}. `rlher list envs` prints the "
             "available ones; one of your own is registered in a module that env.modules=[<module>] names."

@@ -14,6 +14,7 @@ import yaml
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.override_syntax import quote
@@ -22,7 +23,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
-from rlher.envs.registration import read_env_yaml, yaml_names
+from rlher.envs.registration import read_env_yaml
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
@@ -106,7 +107,7 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
-    env = config.env.label if config.env.label in yaml_names() else config.env.id  # a recipe may set any label
+    env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
     return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
@@ -133,6 +134,6 @@ def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
     schema = TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), EnvConfig(id=config.env.id))
     found = dict(flatten(asdict(schema)))
-    if config.env.label in yaml_names():
+    if config.env.label in conf_files("env"):
         found |= flatten(read_env_yaml(config.env.label), "env.")
     return found

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import hydra
 import matplotlib.figure
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from hydra.core.global_hydra import GlobalHydra
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from stable_baselines3 import DQN
@@ -377,19 +375,6 @@ def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:
     with pytest.raises(UntrustedCode):
         rlher.load(run.folder)
     assert rlher.runs() == []
-
-
-def test_the_users_own_hydra_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("key: 1\n")
-    words = [*sys.argv]
-    with hydra.initialize_config_dir(str(tmp_path), version_base="1.2"):
-        before = GlobalHydra.instance().hydra
-        rlher.make_env("BitFlipping-v0")
-        with pytest.raises(UserError):
-            rlher.make_env("BitFlipping-v0", nonsense=1)
-        assert GlobalHydra.instance().hydra is before
-        assert hydra.compose("mine").key == 1
-    assert sys.argv == words
 
 
 def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path) -> None:

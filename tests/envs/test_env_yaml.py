@@ -9,13 +9,14 @@ import pytest
 from rlher.cli.commands import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.envs import registration
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.probe import PROBED
 
-NAMES = registration.yaml_names()
+NAMES = list(conf_files("env"))
 INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
 
 
@@ -108,6 +109,6 @@ def test_a_crash_in_parking_v0_has_a_goal_independent_penalty():
 
 
 def test_an_environment_without_a_file_is_named_by_its_id():
-    config = check_goal_env(load("any", "env.id=FetchReachDense-v4")).config
+    config = check_goal_env(load("FetchReachDense-v4")).config
     assert (config.name, config.success_key, config.max_episode_steps) == ("FetchReachDense-v4", "is_success", 50)
     assert (config.reward_range, config.success_reward, config.ends_on_success) == ([None, 0.0], None, False)

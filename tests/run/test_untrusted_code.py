@@ -192,7 +192,7 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     (tmp_path / "mine.py").write_text(ENV + EVIL.format(str(tmp_path / "ran")))
     recipe = "env: {id: Mine-v0, modules: [mine], max_episode_steps: 4}\n"
     (tmp_path / "mine.yaml").write_text(recipe)
-    train = ("train", "algo=dqn", "env=any", *TINY, "total_timesteps=60", "recipe=mine.yaml")
+    train = ("train", "algo=dqn", "env=Mine-v0", *TINY, "total_timesteps=60", "recipe=mine.yaml")
     refused = rlher(*train)
     assert refused.code == 2
     assert "--trust-code" in refused.err

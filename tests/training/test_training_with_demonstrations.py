@@ -12,10 +12,10 @@ import pytest
 from same_run import differences
 
 from rlher.algos.actor_critic import ActorCritic
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
-from rlher.envs.registration import yaml_names
 from rlher.her.trajectories import Trajectory
 from rlher.training.demonstration_learning import _as_in_training
 from rlher.training.setup import TrainingSetup
@@ -132,7 +132,7 @@ def test_a_checkpoint_follows_the_cloning(rlher, at_step) -> None:
 
 
 def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
-    assert "FetchPush-v4" in yaml_names()
+    assert "FetchPush-v4" in conf_files("env")
     relay = RelayConfig(enabled=True, hand=[0, 3], object=[3, 6], origin=[1.34, 0.75, 0.5])
     config = EnvConfig(
         id="FetchPush-v4", success_key="is_success", success_reward=0.0, reward_range=[-1.0, 0.0], relay=relay
