@@ -102,17 +102,19 @@ def cloning_keys(config: TrainConfig) -> dict[str, float]:
 
 def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
-    if model.slow_reason is not None and config.algo.model is not None:
+    if model.fallback_reason is not None and config.algo.model is not None:
         own = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
         if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:
             methods = ", ".join(changed)
-            raise UserError(f"{config.algo.model} defines {methods}, which would not be called: {model.slow_reason}.")
+            raise UserError(
+                f"{config.algo.model} defines {methods}, which would not be called: {model.fallback_reason}."
+            )
     priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
-    if priority.update is not Priority.update and model.slow_reason is not None:
-        raise UserError(f"her.priority={config.her.priority} cannot be used: {model.slow_reason}; leave it out.")
+    if priority.update is not Priority.update and model.fallback_reason is not None:
+        raise UserError(f"her.priority={config.her.priority} cannot be used: {model.fallback_reason}; leave it out.")
     for name, value in cloning_keys(config).items():
-        if value and (model.slow_reason is not None or not isinstance(model, ActorCritic)):
-            reason = model.slow_reason or f"algo={config.algo.name} has no actor"
+        if value and (model.fallback_reason is not None or not isinstance(model, ActorCritic)):
+            reason = model.fallback_reason or f"algo={config.algo.name} has no actor"
             raise UserError(
                 f"{name}={value} cannot be used: {reason}; leave it out. "
                 "demos=<dataset> alone works with every algorithm."

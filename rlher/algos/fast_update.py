@@ -65,13 +65,13 @@ class FastUpdate(TrainingLoop):
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
     Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own ``train``, see
-    ``slow_reason``. Then ``compile``, ``precision`` and ``target_bounds`` have no effect, and others are refused.
+    ``fallback_reason``. Then ``compile``, ``precision`` and ``target_bounds`` have no effect, and others are refused.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
     :raises ValueError: an option changes what is learnt, and there is no fast update of this policy.
     """
 
-    slow_reason = None
+    fallback_reason = None
     _made_from_networks: Sequence[str] = ()
     """Attributes that the fast update makes from the networks, so a saved model does not hold them."""
     _reads_vectors = False
@@ -114,9 +114,9 @@ class FastUpdate(TrainingLoop):
     def _setup_model(self) -> None:
         super()._setup_model()
         if not all(has_batchable_layers(network) for network in self.networks()):
-            self.slow_reason = "the fast update supports no images, and no learnt or shared features"
+            self.fallback_reason = "the fast update supports no images, and no learnt or shared features"
             if changed := self.options.changing_what_is_learnt():
-                raise ValueError(f"{changed} cannot be used: {self.slow_reason}; leave it out")
+                raise ValueError(f"{changed} cannot be used: {self.fallback_reason}; leave it out")
             return
         before = set(vars(self))
         policy_network = self.networks()[0]
@@ -126,11 +126,11 @@ class FastUpdate(TrainingLoop):
         self._made_from_networks = [*vars(self).keys() - before, "_made_from_networks"]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "slow_reason", *self._made_from_networks]
+        return [*super()._excluded_save_params(), "fallback_reason", *self._made_from_networks]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
-        if self.slow_reason is not None:
+        if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
         buffer: Any = self.replay_buffer
@@ -154,7 +154,7 @@ class FastUpdate(TrainingLoop):
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
     def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
-        """Return what a method for a loss returned, which may be that of a user's class.
+        """Check what a loss method returned, because a user's class may have replaced it, and return it.
 
         :raises RunError: it is not a tuple of a scalar with a gradient and another value.
         """

@@ -42,11 +42,11 @@ class GoalNormalizer(nn.Module):
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
         self._clip, size = clip, sum(self.sizes)
         entries = dict(zip(self.shapes, np.split(np.arange(size), np.cumsum(self.sizes)[:-1]), strict=False))
-        self._pool, self._is_centred = np.eye(size), np.ones(size)
-        if all(key in entries for key in GOALS):
-            goals = np.concatenate([entries[key] for key in GOALS])
-            self._pool[np.ix_(goals, goals)] = _shares(len(goals) // 2, goal_parts)
-            self._is_centred[goals] = goal_parts == 1
+        has_goals = all(key in entries for key in GOALS)
+        self._goals = np.concatenate([entries[key] for key in GOALS]) if has_goals else np.arange(0)
+        self._shares = _shares(len(self._goals) // 2, goal_parts)
+        self._is_centred = np.ones(size)
+        self._is_centred[self._goals] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
         self.register_buffer("mean", th.zeros(size, dtype=th.float64))
         self.register_buffer("var", th.ones(size, dtype=th.float64))
@@ -63,11 +63,16 @@ class GoalNormalizer(nn.Module):
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
         old, var, count = (buffer.numpy(force=True) for buffer in (self.mean, self.var, self.count))
         total = count + len(rows)
-        mean = old + (rows - old).sum(axis=0) @ self._pool * self._is_centred / total
-        squares = ((rows - old) * (rows - mean)).sum(axis=0) @ self._pool
+        mean = old + self._pooled((rows - old).sum(axis=0)) * self._is_centred / total
+        squares = self._pooled(((rows - old) * (rows - mean)).sum(axis=0))
         self.var.copy_(th.from_numpy((var * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count += len(rows)
+
+    def _pooled(self, sums: np.ndarray) -> np.ndarray:
+        """Return sums by entry, those of the goals shared."""
+        sums[self._goals] = sums[self._goals] @ self._shares
+        return sums
 
 
 def _shares(size: int, parts: int) -> np.ndarray:

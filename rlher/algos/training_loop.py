@@ -30,7 +30,7 @@ class TrainingLoop(OffPolicyAlgorithm):
     observation of the environments to the statistics, which all networks of the policy share.
     """
 
-    slow_reason: str | None
+    fallback_reason: str | None
     """Why ``train`` is Stable-Baselines3's; None: ``train`` is the fast update."""
     options: UpdateOptions = UpdateOptions()
     updates_due: int = 0

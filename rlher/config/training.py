@@ -111,7 +111,7 @@ class TrainConfig:
     )
     device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
-    workers: int = runtime_key(1, "worker processes; of `rlher train` with -m only: runs side by side", low=1)
+    workers: int = runtime_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = runtime_key(
         "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
     )

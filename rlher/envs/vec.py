@@ -71,11 +71,11 @@ class RepeatableVecEnv(VecEnvWrapper):
 
     :param build: makes the vectorised environments from a seed.
     :param seed: of the first environments; the seeds of later ones derive from it and their number.
-    :param records: record the actions, for a checkpoint.
+    :param records_actions: record the actions, for a checkpoint.
     """
 
-    def __init__(self, build: Callable[[int], VecEnv], seed: int, records: bool = True) -> None:
-        self._build, self._seed, self._records = build, seed, records
+    def __init__(self, build: Callable[[int], VecEnv], seed: int, records_actions: bool = True) -> None:
+        self._build, self._seed, self._records_actions = build, seed, records_actions
         super().__init__(build(seed))
         self.build_number = 0
         self._earlier_restarts = 0  # of environments before the last rebuild
@@ -111,7 +111,7 @@ class RepeatableVecEnv(VecEnvWrapper):
 
     def step_async(self, actions: np.ndarray) -> None:
         """Record and send the actions."""
-        if self._records:
+        if self._records_actions:
             self.actions.append(np.array(actions))
         self.venv.step_async(actions)
 

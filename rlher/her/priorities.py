@@ -47,12 +47,12 @@ class Priority:
         """
         raise RuntimeError('update_priorities needs a buffer with priority="td_error".')
 
-    def state(self) -> dict[str, NDArray]:
+    def state_dict(self) -> dict[str, NDArray]:
         """Return the state that cannot be computed from the storage, to be saved with it."""
         return {}
 
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore a value of :meth:`state` after the storage is loaded.
+    def load_state_dict(self, state: dict[str, NDArray]) -> None:
+        """Restore a value of :meth:`state_dict` after the storage is loaded.
 
         :raises ValueError: it does not fit the storage.
         """
@@ -128,14 +128,14 @@ class TDError(Priority):
         """Return the positions of the environments' transitions."""
         return self.storage.positions(self.storage.ids_since([0] * self.storage.n_envs))
 
-    def state(self) -> dict[str, NDArray]:
+    def state_dict(self) -> dict[str, NDArray]:
         """Return the priorities, the greatest of all, and the number of batches."""
         self._enter_new()
         numbers = {"greatest": np.array(self.greatest), "batches": np.array(self.batches)}
         return numbers | {"priorities": self.tree.leaves[self._positions()]}
 
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore a value of :meth:`state`."""
+    def load_state_dict(self, state: dict[str, NDArray]) -> None:
+        """Restore a value of :meth:`state_dict`."""
         positions, priorities = self._positions(), state["priorities"]
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
@@ -228,13 +228,13 @@ class Energy(Priority):
         gains = np.diff(kinetic, prepend=0.0) + GRAVITY * moves[:, self.height]
         return float(gains.clip(0, LARGEST_GAIN).sum())
 
-    def state(self) -> dict[str, NDArray]:
+    def state_dict(self) -> dict[str, NDArray]:
         """Return the energies: those of episodes that have lost transitions cannot be computed again."""
         episodes = self._episodes()
         return {"energy": self.energy[episodes], "computed_at": self.computed_at[episodes]}
 
-    def restore(self, state: dict[str, NDArray]) -> None:
-        """Restore a value of :meth:`state`."""
+    def load_state_dict(self, state: dict[str, NDArray]) -> None:
+        """Restore a value of :meth:`state_dict`."""
         if not (np.isfinite(state["energy"]) & (state["energy"] >= 0)).all():
             raise ValueError("the energies are not finite numbers of at least 0")
         episodes = self._episodes()
@@ -276,14 +276,14 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
 
     :param name: or a subclass of :class:`Priority` of the user's own, or its ``module:Class``.
     :raises TypeError: an option that it does not have.
-    :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and without ``state``.
+    :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's own class cannot be imported.
     """
     if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
     found = name if isinstance(name, type) else PRIORITIES.get(name) or import_named("her.priority", name, Priority)
-    if found.update is not Priority.update and found.state is Priority.state:
-        raise ValueError(f"{found.__name__} defines update, so it needs state and restore to be resumed exactly.")
+    if found.update is not Priority.update and found.state_dict is Priority.state_dict:
+        raise ValueError(f"{found.__name__} defines update, so it needs state_dict and load_state_dict.")
     return found(storage, **options)
 
 

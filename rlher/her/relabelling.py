@@ -54,7 +54,7 @@ class Relabeller:
         """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
-            self.reward_and_done.observe(storage)
+            self.reward_and_done.update_statistics(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)

@@ -19,7 +19,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
-from rlher.her.reward_and_done import ObservedRewards, RewardAndDone
+from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.rewards import RewardFunction
 from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
 from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
@@ -233,7 +233,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self.relabeller.reward_and_done.observed = ObservedRewards()
+        self.relabeller.reward_and_done.statistics = RewardStatistics()
         self.priority.reset(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -376,10 +376,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("copy_info_dict=True cannot be saved, since infos may be any objects; pickle the buffer.")
         extra = {
             "rng": self.rng.bit_generator.state,
-            "observed_rewards": asdict(self.relabeller.reward_and_done.observed),
+            "observed_rewards": asdict(self.relabeller.reward_and_done.statistics),
             "priority": self.priority.options,
         }
-        saving.save(self.storage, path, extra, self.priority.state())
+        saving.save(self.storage, path, extra, self.priority.state_dict())
 
     def load(self, path: str | os.PathLike) -> None:
         """Replace everything stored, demonstrations included, with the content of a file. Running episodes continue.
@@ -393,10 +393,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             added = int(max(storage.added[: self.n_envs]))
             self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
-            self.relabeller.reward_and_done.observed = ObservedRewards(**extra["observed_rewards"])
+            self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             self.priority.reset(storage)
             if extra["priority"] == self.priority.options:
-                self.priority.restore(priorities)
+                self.priority.load_state_dict(priorities)
         except Exception as error:
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error

@@ -29,7 +29,7 @@ ROUNDING = 1e-5
 
 
 @dataclass
-class ObservedRewards:
+class RewardStatistics:
     """What the stored transitions show about the reward under their own goals, as JSON values.
 
     :param transitions: for each ring of the storage, number of transitions observed.
@@ -73,16 +73,16 @@ class RewardAndDone:
             raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
-        self.observed = ObservedRewards()
+        self.statistics = RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under the own goals
 
-    def observe(self, storage: Storage) -> None:
+    def update_statistics(self, storage: Storage) -> None:
         """Observe the transitions added since the last call, and store their goal-independent rewards.
 
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
-        since = self.observed.transitions or [0] * len(storage.added)
+        since = self.statistics.transitions or [0] * len(storage.added)
         is_needed = self.keep_goal_independent or self.relabel_done in ("auto", "success")
         if not is_needed or since == storage.added.tolist():
             return
@@ -92,20 +92,20 @@ class RewardAndDone:
             rows, next_obs = storage.transitions(part, positions)
             # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(storage, positions, next_obs[GOAL])
-            if self.observed.reward_at_goal is None:
-                self.observe_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
-            self.observe_rewards(goal_rewards, rows["terminated"])
+            if self.statistics.reward_at_goal is None:
+                self.add_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
+            self.add_rewards(goal_rewards, rows["terminated"])
             storage.rows["goal_independent"][positions] = goal_independent_rewards(
                 rows["reward"], goal_rewards, self.sparse_values
             )
-        self.observed.transitions = storage.added.tolist()
+        self.statistics.transitions = storage.added.tolist()
 
-    def observe_at_goal(self, rewards: Floats) -> None:
-        """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`observe_rewards`."""
-        self.observed.reward_at_goal = float(np.min(rewards))
+    def add_at_goal(self, rewards: Floats) -> None:
+        """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`add_rewards`."""
+        self.statistics.reward_at_goal = float(np.min(rewards))
         self._add_values(rewards)
 
-    def observe_rewards(self, goal_rewards: Floats, terminated: Bools) -> None:
+    def add_rewards(self, goal_rewards: Floats, terminated: Bools) -> None:
         """Record values of the reward, and count whether episodes end on success.
 
         :param goal_rewards: (n,) ``compute_reward`` under the transitions' own goals.
@@ -113,26 +113,26 @@ class RewardAndDone:
         """
         self._add_values(goal_rewards)
         reached = self.is_reached(goal_rewards)
-        self.observed.ended += int(np.sum(reached & terminated))
-        self.observed.continued += int(np.sum(reached & ~terminated))
+        self.statistics.ended += int(np.sum(reached & terminated))
+        self.statistics.continued += int(np.sum(reached & ~terminated))
 
     def _add_values(self, rewards: Floats) -> None:
-        if len(self.observed.values) <= 2:
-            self.observed.values = sorted({*self.observed.values, *np.unique(rewards)[:3].tolist()})
+        if len(self.statistics.values) <= 2:
+            self.statistics.values = sorted({*self.statistics.values, *np.unique(rewards)[:3].tolist()})
 
     # ----------------------------------------------------------------------------- what follows from them
 
     @property
     def sparse_values(self) -> list[float]:
         """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
-        return self.observed.values if len(self.observed.values) == 2 else []
+        return self.statistics.values if len(self.statistics.values) == 2 else []
 
     @property
     def threshold(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
         if self.success_reward is not None:
             return self.success_reward
-        at_goal = self.observed.reward_at_goal
+        at_goal = self.statistics.reward_at_goal
         return at_goal if at_goal in self.sparse_values[1:] else None
 
     @property
@@ -140,7 +140,9 @@ class RewardAndDone:
         """``relabel_done`` with ``auto`` resolved: ``keep`` while success is unknown, ``success`` or ``never``."""
         if self.relabel_done not in ("auto", "success"):
             return self.relabel_done
-        ends = self.observed.ended > self.observed.continued if self.ends_on_success is None else self.ends_on_success
+        ends = (
+            self.statistics.ended > self.statistics.continued if self.ends_on_success is None else self.ends_on_success
+        )
         return "success" if (ends or self.relabel_done == "success") and self.threshold is not None else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals

@@ -44,7 +44,7 @@ class RewardFunction:
 
         In this process it is called directly; in another process through ``env_method``, one message per batch.
 
-        :param env: an SB3 ``VecEnv``. One with processes may have an environment in this process as ``reward_env``.
+        :param env: an SB3 ``VecEnv``. It may have a ``reward_env``, an environment in this process.
         :raises AttributeError: the environment has no ``compute_reward``.
         """
         inner = env

@@ -41,7 +41,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
         "extra": extra,
     }
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
-        arrays: Any = {f"{OF_PRIORITIES}{name}": array for name, array in priorities.items()} | storage.export()
+        arrays: Any = {f"{OF_PRIORITIES}{name}": array for name, array in priorities.items()} | storage.state_dict()
         np.savez(file, **{STATE: np.array(json.dumps(state)), **arrays})
 
 
@@ -66,6 +66,6 @@ def load(
     if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")
     storage.added[:], storage.running[:] = state["added"], state["running"]
-    storage.restore(arrays)
+    storage.load_state_dict(arrays)
     of_priorities = {name: array for name, array in arrays.items() if name.startswith(OF_PRIORITIES)}
     return storage, state["extra"], {name.removeprefix(OF_PRIORITIES): array for name, array in of_priorities.items()}

@@ -338,7 +338,7 @@ class Storage:
 
     # ------------------------------------------------------------------------------------ files and pickling
 
-    def export(self) -> dict[str, NDArray]:
+    def state_dict(self) -> dict[str, NDArray]:
         """Return all transitions and their episodes as arrays."""
         positions = self.positions(self.all_ids())
         arrays = {"rows": self.rows.take(positions), "next_achieved": self.next_achieved[positions]}
@@ -347,7 +347,7 @@ class Storage:
         episodes = np.unique(arrays["rows"]["episode"])
         return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
-    def restore(self, arrays: Mapping[str, NDArray]) -> None:
+    def load_state_dict(self, arrays: Mapping[str, NDArray]) -> None:
         """Store a value of :meth:`export` after ``added`` and ``running`` were restored; running episodes continue.
 
         :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
@@ -368,14 +368,14 @@ class Storage:
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
         kept = ("capacity", "n_envs", "layout", "sizes", "added", "running")
-        return {name: getattr(self, name) for name in kept} | {"arrays": self.export()}
+        return {name: getattr(self, name) for name in kept} | {"arrays": self.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`__getstate__`."""
         arrays = state.pop("arrays")
         self.__dict__.update(state)
         self._allocate()
-        self.restore(arrays)
+        self.load_state_dict(arrays)
 
 
 def copy_into(values: Any, array: NDArray) -> None:

@@ -19,12 +19,12 @@ from typing import Any
 import tenacity
 
 from rlher.config.training import TrainConfig, experiment_id
+from rlher.core import signals
 from rlher.core.console import warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import finite_float
 from rlher.core.safe_read import read_json, read_text, require_no_link
-from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
 from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import Row
@@ -34,7 +34,7 @@ from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
-WAITING, RUNNING, STOPPED, FAILED, FINISHED = STATES = ("waiting", "running", "stopped", "failed", "finished")
+WAITING, RUNNING, INTERRUPTED, FAILED, FINISHED = STATES = ("waiting", "running", "interrupted", "failed", "finished")
 """States of a run, in the order of the table; waiting runs are not in it."""
 
 
@@ -122,9 +122,9 @@ class Sweep(Jobs):
             run.exit_code, run.reason = 1, f"its process {error}" if lost else describe_error(error)
 
     def stop(self) -> None:
-        """Mark the running runs as stopped."""
+        """Mark the running runs as interrupted."""
         for run in self.runs:
-            run.state = STOPPED if run.state == RUNNING else run.state
+            run.state = INTERRUPTED if run.state == RUNNING else run.state
 
     def is_complete(self) -> bool:
         """Return whether all runs have been started."""
@@ -153,12 +153,12 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
         return runs, 0
     try:
         # Ray resumes a run on another node if its node dies.
-        with interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
+        with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
             run_jobs(Sweep(runs), pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
-        return runs, INTERRUPTED
+        return runs, signals.INTERRUPTED
     for run in runs:
         if run.state == FAILED:
             warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")

@@ -60,11 +60,11 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     build = partial(make_goal_envs, config.env, config.n_envs, vec_env=config.vec_env)
-    records = config.checkpoint.freq is not None
-    with _torch_settings(config.threads or 1), closing(RepeatableVecEnv(build, config.seed, records)) as envs:
+    records_actions = config.checkpoint.freq is not None
+    with _torch_settings(config.threads or 1), closing(RepeatableVecEnv(build, config.seed, records_actions)) as envs:
         validate_actions(config.algo.name, envs.action_space)
         model = build_model(config, envs)
-        if model.slow_reason is not None:
+        if model.fallback_reason is not None:
             engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
             config = replace(config, engine=engine)
         if initial is not None:
@@ -126,9 +126,9 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
 def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
     """Return a line each on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
-    if model.slow_reason is not None:
+    if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
-        notes.append(f"updates by Stable-Baselines3's train: {model.slow_reason}; {without_effect}")
+        notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
     elif model.options.target_bounds:
         low, high = model.options.target_bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")

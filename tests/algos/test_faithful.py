@@ -94,7 +94,7 @@ def test_unsupported_policies_are_trained_by_sb3(name) -> None:
     for model in (mine, other):
         train(model, 20)
     require_same(mine, other)
-    assert mine.slow_reason is not None
+    assert mine.fallback_reason is not None
 
 
 class LearntFeatures(th.nn.Module):

@@ -195,7 +195,7 @@ def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) ->
     words = ["algo=sac", "env=FetchReach-v4", f"++algo.policy_kwargs.features_extractor_class={name}"]
     (job,) = compose(load_command("train"), CommandLine(words))
     with prepare(job.config) as setup:
-        assert setup.model.slow_reason is None
+        assert setup.model.fallback_reason is None
         observation = setup.envs.reset()
         expected = setup.model.policy.predict(observation, deterministic=True)[0]
         assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)

@@ -174,7 +174,7 @@ def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
         if each == signal.SIGINT:
             os.killpg(process.pid, each)  # as a terminal does
             assert process.wait(30) == 130
-            assert re.search(r" seed=\d stopped ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
+            assert re.search(r" seed=\d interrupted ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
             wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023
         else:  # the next command waits for the runs that still write a checkpoint
             process.kill()

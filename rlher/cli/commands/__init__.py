@@ -27,18 +27,18 @@ class Command:
 
     :param summary: its line in ``rlher --help``.
     :param schema: dataclass of its config keys.
-    :param records: whether ``run`` takes the command line, to write it into a file.
+    :param takes_command: whether ``run`` takes the command line, to write it into a file.
     """
 
     name: str
     summary: str
     schema: type
-    records: bool
+    takes_command: bool
     module: ModuleType
 
     @property
     def flags(self) -> dict[str, Field]:
-        """Its keys that have a flag, by its name: those outside of any section but ``runs``, which are words."""
+        """Return its keys by flag, such as ``--seed``. Keys of a section have none, and ``runs`` is given as words."""
         keys = [item for item in fields(self.schema) if not is_dataclass(default_of(item)) and item.name != "runs"]
         return {"--" + item.name.replace("_", "-"): item for item in keys}
 
@@ -73,7 +73,7 @@ class Command:
 
         :param command: the command line, which some commands write into a file.
         """
-        return self.module.run(config, command) if self.records else self.module.run(config)
+        return self.module.run(config, command) if self.takes_command else self.module.run(config)
 
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:

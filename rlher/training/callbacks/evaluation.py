@@ -61,7 +61,7 @@ class EvaluationCallback(BaseCallback):
         self._pending: deque[PendingEvaluation] = deque()
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
-        self._records = run.config.record
+        self._records_clips = run.config.record
         """Whether to record a clip of each new best model; not after one failed."""
         self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
         self._started = time.monotonic()
@@ -134,8 +134,8 @@ class EvaluationCallback(BaseCallback):
             self._on_evaluation(self.rows)
         if self._run.config.eval.keep_models:
             keep_model(self._run, row["timesteps"], evaluated.model)
-        if is_best and self._records:
-            self._records = record_clip(self._run, row["timesteps"], evaluated.model)
+        if is_best and self._records_clips:
+            self._records_clips = record_clip(self._run, row["timesteps"], evaluated.model)
 
     def write_best_model(self) -> None:
         """Write the best model, if there is one.
