@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gymnasium as gym
+import torch as th
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
@@ -84,6 +86,13 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
         if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
             raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
+        if not all_finite(model):
+            raise ValueError("its weights are not finite")
+
+
+def all_finite(model: BaseAlgorithm) -> bool:
+    """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
+    return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
 
 
 def load_all(path: Path, model: OffPolicyAlgorithm) -> None:

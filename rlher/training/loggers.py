@@ -98,17 +98,17 @@ class WandbService:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
-        # W&B reads `wandb/settings` of the current folder, which may come from somebody else.
+        folder = str(run.folder.absolute())
+        # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
-            wandb.setup()
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "rlher"),
-            name=f"{run.config.algo.name}/{run.folder.name}",
-            dir=str(run.folder),
-            config=asdict(run.config),
-            # Neither is needed, and git would run what the .git/config of the current folder names.
-            settings=wandb.Settings(console="off", quiet=True, disable_git=True, save_code=False),
-        )
+            self._run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "rlher"),
+                name=f"{run.config.algo.name}/{run.folder.name}",
+                dir=folder,
+                config=asdict(run.config),
+                # Neither is needed, and git would run what the .git/config of the current folder names.
+                settings=wandb.Settings(console="off", quiet=True, disable_git=True, save_code=False),
+            )
         # Not W&B's own step: it drops what is logged for an earlier step, such as an evaluation that has just ended.
         self._run.define_metric("*", step_metric="timesteps")
 

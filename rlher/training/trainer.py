@@ -19,7 +19,7 @@ from rlher.run import model_file, run_folder
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
 from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
-from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining, all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
 from rlher.training.demonstration_learning import CloningCallback
 from rlher.training.loggers import log_to_service, make_logger
@@ -168,7 +168,7 @@ class Trainer:
             result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
         except BaseException as error:
             result.error = describe_error(error)
-            if all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
+            if model_file.all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
                 raise
         else:
             result.status = Status.FAILED if result.error else Status.FINISHED  # a model could not be written
@@ -179,7 +179,7 @@ class Trainer:
         self.run.require_folder()
         with self._fail_on_write_error("the best model"):
             self.evaluations.write_best_model()
-        if all_finite(self.model):
+        if model_file.all_finite(self.model):
             with self._fail_on_write_error("the last model"):
                 model_file.save(self.run.model("last"), self.model)
         else:

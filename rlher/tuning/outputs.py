@@ -78,6 +78,7 @@ def _write_trials(study: Study, folder: Path) -> None:
     """
     table = study.trials_dataframe(("number", "value", "state", "duration", "params", "user_attrs"))
     table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
+    table = table.loc[:, ~table.columns.duplicated()]  # another program's attribute may be called like a column
     table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
     table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
     write_text(folder / "trials.csv", csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))

@@ -53,6 +53,14 @@ def test_plain_sb3_loads_model_files(saved) -> None:
         assert th.equal(one, two)
 
 
+def test_weights_that_are_not_finite_are_refused(saved) -> None:
+    path, model = saved
+    next(model.policy.parameters()).data.fill_(th.nan)
+    model_file.save(path, model)
+    with pytest.raises(UserError):
+        model_file.load_policy(path, untrained())
+
+
 def rewrite(path: Path, compression: int, members: dict[str, bytes]) -> None:
     """Replace members of a zip file."""
     with zipfile.ZipFile(path) as archive:

@@ -123,6 +123,7 @@ def test_wandb_takes_no_settings_from_the_current_folder(rlher) -> None:
     wandb = pytest.importorskip("wandb")
     Path("wandb").mkdir()
     Path("wandb/settings").write_text("[default]\nbase_url = http://127.0.0.1:9\n")
+    os.mkfifo("config-defaults.yaml")
     wandb.teardown()
     assert rlher("train", *BITS, "logger=wandb").code == 0
     assert "127.0.0.1" not in wandb.setup().settings.base_url

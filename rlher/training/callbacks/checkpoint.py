@@ -27,9 +27,10 @@ from rlher.core.signals import StopRequest
 from rlher.envs.vec import RepeatableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.run import checkpoint_files
+from rlher.run.model_file import all_finite
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training import training_state
-from rlher.training.callbacks.evaluation import EvaluationCallback, all_finite
+from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (

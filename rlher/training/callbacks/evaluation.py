@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
@@ -96,7 +94,7 @@ class EvaluationCallback(BaseCallback):
         :raises RunError: training diverged, that is, a weight of the policy is not finite; or, without worker
             processes, the environment failed.
         """
-        if not all_finite(self.model):
+        if not model_file.all_finite(self.model):
             raise RunError(f"training diverged before step {self.model.num_timesteps:,}.")
         row = {
             "timesteps": self.model.num_timesteps,
@@ -172,8 +170,3 @@ class EvaluationCallback(BaseCallback):
             raise ValueError("an evaluation has a value that is not a number")
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
-
-
-def all_finite(model: BaseAlgorithm) -> bool:
-    """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
-    return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
