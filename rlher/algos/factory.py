@@ -106,9 +106,7 @@ def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
         own = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
         if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:
             methods = ", ".join(changed)
-            raise UserError(
-                f"{config.algo.model} defines {methods}, which would not be called: {model.fallback_reason}."
-            )
+            raise UserError(f"{config.algo.model} defines {methods}, which is not called: {model.fallback_reason}.")
     priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
     if priority.update is not Priority.update and model.fallback_reason is not None:
         raise UserError(f"her.priority={config.her.priority} cannot be used: {model.fallback_reason}; leave it out.")

@@ -78,8 +78,9 @@ def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str
         config.algo = ALGORITHMS[algo].config(algo)
     if env := choices.get("env"):
         file = option_file("env", env, config_dirs)
-        config.env = EnvConfig(id="" if file else env)
-        assign(config, {"env": recipes.read_file(file) if file else {}}, keys, f"{file} has a key of no environment:")
+        layer = recipes.read_file(file) if file else {"id": env}
+        config.env = EnvConfig()
+        assign(config, {"env": layer}, keys, f"{file} has a key of no environment:")
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
         found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)
         assign(config, found, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")

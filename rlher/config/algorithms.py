@@ -69,7 +69,9 @@ class OffPolicyConfig:
     weight_decay: float = key(0.0, "weight decay of the optimiser, which is then AdamW; 0: Adam", low=0)
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
-        None, "steps before the first update; null: 1000, or a quarter of a shorter run", low=0
+        None,
+        "steps before the first update; null: 1000 or a quarter of the run; at least one episode per environment",
+        low=0,
     )
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)

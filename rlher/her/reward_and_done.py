@@ -140,9 +140,8 @@ class RewardAndDone:
         """``relabel_done`` with ``auto`` resolved: ``keep`` while success is unknown, ``success`` or ``never``."""
         if self.relabel_done not in ("auto", "success"):
             return self.relabel_done
-        ends = (
-            self.statistics.ended > self.statistics.continued if self.ends_on_success is None else self.ends_on_success
-        )
+        seen = self.statistics
+        ends = seen.ended > seen.continued if self.ends_on_success is None else self.ends_on_success
         return "success" if (ends or self.relabel_done == "success") and self.threshold is not None else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals

@@ -127,7 +127,7 @@ def _open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, c
     """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_own_trials(study, RERUN_SPACE)
-    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in study.get_trials(deepcopy=False)}
+    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:
             params = {"candidate": number, "seed": seed}

@@ -13,10 +13,7 @@ from tests.support.small_search import STUDY, run_optimize
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the working folder of a small search that was run to its end; stdout and stderr are files in it.
-
-    Its re-runs failed at first, as on a full disk.
-    """
+    """Return the working folder of a finished search, whose re-runs failed at first; its output is in files there."""
     folder = tmp_path_factory.mktemp("optimize")
     (reruns := folder / STUDY / "reruns").parent.mkdir(parents=True)
     reruns.touch()
