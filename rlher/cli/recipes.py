@@ -7,7 +7,7 @@ from typing import Any
 from rlher.cli.groups import option_file, options
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.errors import UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.errors import UserError, did_you_mean, first_line, unreadable
 from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
 
 
@@ -44,7 +44,7 @@ def read_file(path: Path) -> dict[str, Any]:
         if isinstance(content := read_yaml(path), dict):
             return content
     except OSError as error:
-        raise UserError(f"cannot read {path}: {os_error_reason(error)}.") from error
+        raise unreadable(path, error) from error
     except ValueError as error:
         raise UserError(f"cannot read {path}: {first_line(error)}.") from error
     raise UserError(f"{path} is not a mapping of keys to values.")

@@ -107,6 +107,11 @@ def os_error_reason(error: OSError) -> str:
     return error.strerror or first_line(error)
 
 
+def unreadable(path: Path, error: OSError) -> UserError:
+    """Return the exception for a file that cannot be read, and may be intact."""
+    return UserError(f"cannot read {path}: {os_error_reason(error)}; check its permissions and the disk.")
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message without its full stop, the error's type if the message is empty.
 

@@ -16,8 +16,8 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder; the newest one under ``logs`` if none is named, or of an environment that is named.
 
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
-    :raises UserError: there is no such run folder.
-    :raises DamagedFile: its config cannot be read.
+    :raises UserError: there is no such run folder, or its config cannot be read.
+    :raises DamagedFile: its config does not fit the schema.
     :raises UntrustedCode: its config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))

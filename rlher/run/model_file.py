@@ -17,7 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import write_bytes
 from rlher.core.safe_read import open_zip, read_tensors
 
@@ -53,8 +53,10 @@ def _as_user_error(path: Path) -> Iterator[None]:
     """Turn the errors of reading a model file into UserErrors that name it."""
     try:
         yield
-    except (UserError, PermissionError):
+    except UserError:
         raise
+    except PermissionError as error:
+        raise unreadable(path, error) from None
     except FileNotFoundError:
         raise UserError(f"there is no model file {path}.") from None
     except (zipfile.BadZipFile, EOFError, OSError, KeyError) as error:  # KeyError: a file is missing in the zip
@@ -79,7 +81,8 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _as_user_error(file if isinstance(file, Path) else Path("the model in memory")), open_zip(file) as archive:
+    path = file if isinstance(file, Path) else Path("the model in memory")
+    with _as_user_error(path), open_zip(file) as archive:
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
         is_complete = any(not name.startswith(ACTING) for name in tensors)
@@ -87,7 +90,7 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
             raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
         if not all_finite(model):
-            raise ValueError("its weights are not finite")
+            raise DamagedFile(path, "its weights are not finite")
 
 
 def all_finite(model: BaseAlgorithm) -> bool:

@@ -29,7 +29,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
-from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_read import read_yaml, require_no_link
 from rlher.run.metadata import COMMANDS, METADATA, describe_run
@@ -116,7 +116,8 @@ class RunFolder:
 def read_config(folder: Path) -> TrainConfig:
     """Return the config in a run folder; it may name code that is not trusted.
 
-    :raises OSError: there is none, or it cannot be read.
+    :raises FileNotFoundError: it has no ``config.yaml``.
+    :raises UserError: reading it is not permitted, or fails for another reason.
     :raises DamagedFile: it does not fit the schema.
     """
     path = folder / CONFIG
@@ -130,6 +131,10 @@ def read_config(folder: Path) -> TrainConfig:
             raise ValueError(f"algo={name} does not exist here")
         schema = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
         return to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from None  # Python prints a cause as it is, with a stranger's text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
-from rlher.core.errors import DamagedFile, UserError, os_error_reason
+from rlher.core.errors import DamagedFile, UserError, unreadable
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
@@ -74,8 +74,7 @@ def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
             with contextlib.suppress(OSError):
                 checkpoint.rename(aside)
         except OSError as error:
-            reason = os_error_reason(error)
-            raise UserError(f"{checkpoint} cannot be read ({reason}); check the disk and try again.") from error
+            raise unreadable(checkpoint, error) from error
         else:
             return checkpoint, damaged
     return None, damaged

@@ -6,6 +6,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -95,6 +96,13 @@ def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
         lookup.find(str(folder), "logs")
     assert caught.value.path == folder / "config.yaml"
     assert not Path("hacked").exists()
+
+
+def test_an_unreadable_config_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folder, "read_yaml", Mock(side_effect=PermissionError))
+    with pytest.raises(UserError) as caught:
+        run_folder.read_config(tmp_path)
+    assert not isinstance(caught.value, DamagedFile)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
