@@ -20,7 +20,7 @@ from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
 from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
@@ -29,6 +29,7 @@ from rlher.core.nested import finite_float, flatten
 from rlher.core.safe_read import read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
+from rlher.training.start import start_training
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
     from rlher.analysis.plotting import CurvesFigure
-    from rlher.evaluation.agent import Agent
     from rlher.training.result import RunResult
 
 ignore_current_folder()  # before a library starts a process
@@ -70,16 +70,13 @@ class Run:
         """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
         return read_json(self.folder / RESULT)
 
-    @property
+    @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        return self._agent.model
-
-    @functools.cached_property
-    def _agent(self) -> "Agent":
         from rlher.evaluation.agent import choose_model
 
-        return choose_model(self._source).load()
+        with contextlib.closing(self.env()) as env:
+            return choose_model(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -107,7 +104,7 @@ class Run:
 
         source = vars(self._source)
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model or source["model"]}
-        config = _compose("evaluate", _words(source | keys))
+        config = _compose("evaluate", _overrides(source | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -121,7 +118,7 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        code = enjoy.run(_compose("enjoy", _words(vars(self._source) | {"video": video} | keys)))
+        code = enjoy.run(_compose("enjoy", _overrides(vars(self._source) | {"video": video} | keys)))
         return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":
@@ -145,12 +142,12 @@ class Run:
         :param format: ``"sb3"``, or ``"onnx"``: the policy as an ONNX file as well.
         :raises UserError: there is no model, the folder cannot be written, or it is an agent that comes with rlher.
         """
-        from rlher.evaluation.export.exporter import export
+        from rlher.export.exporter import export
 
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
-        config = _compose("export", _words({**keys, "output": folder, "format": format}))
+        config = _compose("export", _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
@@ -169,7 +166,9 @@ class Run:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; train a run.")
         try:
             self._reload()  # somebody else may have resumed it
-            _ended(*resume.resume_run(self._run, _words(keys), str(self._run)))
+            overrides = _overrides(keys)
+            command = command_line(["rlher", "train", "--resume", str(self._run), *overrides])
+            _ended(*start_training(resume.changed_config(self._run, overrides), command, self._run))
         finally:
             self._reload()
         return self
@@ -177,7 +176,7 @@ class Run:
     def _reload(self) -> None:
         """Read the config again, and forget the model."""
         self._run = lookup.find(str(self.folder), "", self._source.trust_code)
-        self.__dict__.pop("_agent", None)
+        self.__dict__.pop("model", None)
 
     def __repr__(self) -> str:
         result, config = self.result, self.config
@@ -235,10 +234,9 @@ def train(
     :raises RunError: the run failed; the message names the run folder.
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
-    from rlher.cli.commands.train import start_training
     from rlher.envs.registration import registering_module
 
-    named = {name: keys.pop(name) for name in ("algo", "env") if not isinstance(keys.get(name, {}), Mapping)}
+    named = {name: keys.pop(name) for name in ("algo", "env") if name in keys and not isinstance(keys[name], Mapping)}
     if twice := [name for name, value in (("algo", algo), ("env", env)) if value is not None and name in named]:
         raise UserError(f"{twice[0]} is given twice; its keys are given as a mapping, {twice[0]}={{...}}.")
     if "resume" in keys:
@@ -246,19 +244,19 @@ def train(
     algo, env = named.get("algo", algo), named.get("env", env)
     if algo is None or env is None:
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
-    her = None if her is True else her or "off"
+    her = None if her is True else (her or "off")
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
     if not isinstance(env, str):
         raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
-    words = _words({name: value for name, value in chosen.items() if value is not None}) + _words(keys)
+    overrides = _overrides({name: value for name, value in chosen.items() if value is not None}) + _overrides(keys)
     if isinstance(seed, Iterable) and not isinstance(seed, str):
-        return _train_seeds(words, list(seed))
-    words += _words({} if seed is None else {"seed": seed})
-    config = _compose("train", words)
-    return _ended(*start_training(config, command_line(["rlher", "train", *words])))
+        return _train_seeds(overrides, list(seed))
+    overrides += _overrides({} if seed is None else {"seed": seed})
+    config = _compose("train", overrides)
+    return _ended(*start_training(config, command_line(["rlher", "train", *overrides])))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -271,7 +269,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     name = str(name.folder if isinstance(name, Run) else name)
     if of_file := lookup.model_of_file(Path(name)):
         name, model = of_file
-    agent = None if name not in lookup.agent_names() and (os.sep in name or Path(name).exists()) else name
+    agent = name if name in lookup.agent_names() or not (os.sep in name or Path(name).exists()) else None
     found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
     found.resolve_model(model)
     return Run(found, agent=agent, model=model, device=device, trust_code=trust_code)
@@ -330,7 +328,7 @@ def compare(
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
     keys = {"runs": _paths(runs), "by": by, "format": format}
-    config = _compose("compare", _words(keys))
+    config = _compose("compare", _overrides(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
     if found.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
@@ -365,7 +363,7 @@ def plot(
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _words({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
+    config = _compose("plot", _overrides({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -401,10 +399,10 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     :param keys: the command's, such as ``title``.
     :raises UserError: there is no run with an evaluation, or the page cannot be written.
     """
-    from rlher.cli.commands.report import write
+    from rlher.analysis.report import write_report
 
-    words = _words({"runs": _paths(runs), "by": by, "output": output, **keys})
-    return write(_compose("report", words), command_line(["rlher", "report", *words]))
+    overrides = _overrides({"runs": _paths(runs), "by": by, "output": output, **keys})
+    return write_report(_compose("report", overrides), command_line(["rlher", "report", *overrides]))
 
 
 def check(env: str, **keys: Any) -> dict[str, Any]:
@@ -415,11 +413,10 @@ def check(env: str, **keys: Any) -> dict[str, Any]:
     :raises UserError: there is no such environment.
     :raises RunError: it cannot be constructed.
     """
-    from rlher.cli.commands.check import to_json
     from rlher.envs.contract import check_goal_env
 
     config = _compose_env(env, keys)
-    return to_json(check_goal_env(config.env, config.seed))
+    return check_goal_env(config.env, config.seed).to_json()
 
 
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
@@ -449,24 +446,24 @@ def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
     return env
 
 
-def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
+def _train_seeds(overrides: list[str], seeds: list[int]) -> list[Run]:
     """Train a run per seed as a sweep, and return the runs in the order of the seeds.
 
     :raises KeyboardInterrupt: they were interrupted.
     :raises UserError: one of them cannot be trained, or was finished before by somebody else whose code is not trusted.
     :raises RunError: one of them failed; the others are finished.
     """
-    from rlher.cli.commands.train import train_side_by_side
-    from rlher.core.signals import INTERRUPTED
+    from rlher.core.signals import EXIT_INTERRUPTED
+    from rlher.jobs.sweep import train_sweep
 
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     command = load_command("train")
-    jobs = [job for seed in seeds for job in compose(command, CommandLine([*words, *_words({"seed": seed})]))]
+    jobs = [job for seed in seeds for job in compose(command, CommandLine([*overrides, *_overrides({"seed": seed})]))]
     found = [lookup.find_experiment(job.config) for job in jobs]
     earlier = [folder.resolve() for folder in found if folder]  # these may be somebody else's
-    trained, code = train_side_by_side(jobs)
-    if code == INTERRUPTED:
+    trained, code = train_sweep(jobs)
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.exit_code == UserError.exit_code:
@@ -478,21 +475,21 @@ def _train_seeds(words: list[str], seeds: list[int]) -> list[Run]:
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
-    return _compose("check", _words({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
+    return _compose("check", _overrides({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
 
 
-def _compose(command: str, words: list[str]) -> Any:
+def _compose(command: str, overrides: list[str]) -> Any:
     """Return the config of a command.
 
     :raises UserError: unknown key or invalid value.
     """
-    (job,) = compose(load_command(command), CommandLine(words))
+    (job,) = compose(load_command(command), CommandLine(overrides))
     return job.config
 
 
-def _words(keys: Mapping[str, Any]) -> list[str]:
-    """Return keys as words of the command line: ``algo.gamma=0.95``."""
-    return [f"{key}={literal(value)}" for key, value in flatten(_by_name(keys))]
+def _overrides(keys: Mapping[str, Any]) -> list[str]:
+    """Return keys as overrides of the command line: ``algo.gamma=0.95``."""
+    return [f"{key}={override_value(value)}" for key, value in flatten(_by_name(keys))]
 
 
 def _by_name(value: Any) -> Any:

@@ -23,7 +23,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.core.signals import StopRequest
-from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
+from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
@@ -55,7 +55,7 @@ def main() -> None:
 def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
-    envs = RepeatableVecEnv(lambda seed: make_goal_envs(env, 1, seed, "dummy"), 0)
+    envs = RestorableVecEnv(lambda seed: make_vec_env(env, 1, seed, "dummy"), 0)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)

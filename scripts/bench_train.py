@@ -99,7 +99,9 @@ def build(
     :param options: of rlher, instead of those that ``contender`` and ``precision`` stand for.
     """
     is_rlher, algorithm = contender.startswith("rlher"), ALGORITHMS[work.algo]
-    kind = _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else resolve_name(algorithm.sb3)
+    kind = (
+        _sbx(work.algo) if contender == "sbx" else algorithm.load() if is_rlher else resolve_name(algorithm.sb3_class)
+    )
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:

@@ -36,7 +36,7 @@ def part_of(name: str) -> str | None:
 
 def measure(compiled: bool, updates: int) -> dict[str, float]:
     """Return the milliseconds of each part, and of a whole update."""
-    model = build(WORK, "rlher", capacity=100_000, options=UpdateOptions(compile=compiled, target_bounds=(-20, 0)))
+    model = build(WORK, "rlher", capacity=100_000, options=UpdateOptions(compile=compiled, target_q_bounds=(-20, 0)))
     times = []
     for _ in range(updates):
         started = time.perf_counter()

@@ -27,11 +27,11 @@ def publish(run: RunFolder, destination: Path) -> None:
     destination.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run.folder / name, destination / name)
-    copy_policy(run.model("best"), destination / MODELS["best"])
+    copy_policy(run.model_path("best"), destination / MODELS["best"])
 
 
 def copy_policy(source: Path, target: Path) -> None:
-    """Copy a model without what only training needs: critics, target networks, optimisers, attributes.
+    """Copy a model without what only training needs: critics, target networks, optimizers, attributes.
 
     :raises UserError: the source is missing or damaged.
     """

@@ -9,7 +9,7 @@ with the same seed: once uninterrupted; once interrupted at random moments, and 
 * ended by its environment, which calls ``sys.exit(0)``, or by moving its folder away, which must not be made again,
 * robbed of the process that plays its evaluation, which must not end it.
 
-Weights, optimisers, evaluations.csv and result.json must be identical, except for wall-clock times, and all checkpoints
+Weights, optimizers, evaluations.csv and result.json must be identical, except for wall-clock times, and all checkpoints
 must always match their checksums. It prints a table and exits with 1 if there is any difference.
 """
 

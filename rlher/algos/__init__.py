@@ -17,6 +17,6 @@ ignore_current_folder()  # before torch compiles something
 def __getattr__(name: str) -> Any:
     """Import an algorithm's class on first use, so that `rlher list` does not wait for torch."""
     for algorithm in ALGORITHMS.values():
-        if algorithm.model.endswith(f":{name}"):
+        if algorithm.model_class.endswith(f":{name}"):
             return algorithm.load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

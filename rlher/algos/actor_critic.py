@@ -29,11 +29,11 @@ class ActorCritic(FastUpdate):
         raise NotImplementedError
 
     def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss and another scalar, such as the mean log-probability of its actions."""
+        """Return the actor's loss and an auxiliary scalar for ``update`` (SAC: the mean log-probability)."""
         raise NotImplementedError
 
-    def actor_value(self, values: th.Tensor) -> th.Tensor:
-        """Return (batch, 1), the value that the actor maximises, from critics' values (critics, batch, outputs)."""
+    def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
+        """Reduce the critics' values (critics, batch, outputs) to the value (batch, 1) that the actor maximises."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------- parts of an update
@@ -73,10 +73,10 @@ class ActorCritic(FastUpdate):
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
-        """Take one optimizer step of the actor; return its losses by name, and the second value of ``actor_loss``."""
-        losses, second, gradients = self._actor_grad_fn(batch)
+        """Take one optimizer step of the actor; return its losses by name, and the auxiliary of ``actor_loss``."""
+        losses, auxiliary, gradients = self._actor_grad_fn(batch)
         self._actor_optimizer.step(gradients)
-        return losses, second
+        return losses, auxiliary
 
     def update_targets(self) -> None:
         """Move the target networks towards the networks."""
@@ -89,11 +89,11 @@ class ActorCritic(FastUpdate):
 
     def _actor_gradients(self, batch: LossInputs) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
-            loss, second = self.valid_loss(self.actor_loss(batch), "actor_loss")
+            loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
             losses = {"actor_loss": loss.detach()}
             if batch.demonstrations is not None:
-                loss, losses["cloning_loss"] = self._add_cloning_loss(loss, *batch.demonstrations)
-        return losses, second.detach(), th.autograd.grad(loss, self.actor_params)
+                loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
+        return losses, auxiliary.detach(), th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
@@ -105,22 +105,22 @@ class ActorCritic(FastUpdate):
     def target_q_values(self, batch: LossInputs, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target(self.critics_target(inputs, batch.target_critics, frozen=True).float())
+        return self.clamp_target_q(self.critics_target(inputs, batch.target_critics, frozen=True).float())
 
     def q_values(self, batch: LossInputs) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
         return self.critics(th.cat((batch.obs, batch.actions), dim=1)).float()
 
-    def q_values_of(self, batch: LossInputs, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
+    def actor_q_values(self, batch: LossInputs, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
         return self.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
 
     # ------------------------------------------------------------------------------------- demonstrations
 
-    def clone_demonstrations(self, updates: int, batch_size: int) -> float:
-        """Update the actor on demonstrations by the cloning loss alone, and return its mean.
+    def pretrain(self, updates: int, batch_size: int) -> float:
+        """Update the actor by behavioural cloning of the demonstrations, and return the mean loss.
 
-        Goals are those of the demonstrations; virtual ones lower the success rate of the clone.
+        The goals are those of the demonstrations; with virtual ones, the success rate is lower.
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
@@ -132,32 +132,31 @@ class ActorCritic(FastUpdate):
             with self.autocast():
                 distances, _ = self._distances(self._features(samples.observations), samples.actions)
                 loss = distances.mean()
-            # A squashed Gaussian's standard deviation is not cloned, so its gradients are zeros.
+            # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
             total += loss.detach()
         return float(total) / updates
 
-    def _add_cloning_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the sum of the actor's loss and the cloning loss, and the cloning loss.
+    def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the actor's loss plus ``options.bc_weight`` times the behavioural cloning loss, and the latter alone.
 
-        The cloning loss has the weight ``options.bc_weight``; ``options.q_filter`` leaves out actions that the critics
-        prefer less than the actor's own (Nair et al. 2018).
+        ``options.q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
         """
         distances, own = self._distances(obs, actions)
         if self.options.q_filter:
-            distances = distances * (self._value_of(obs, actions) > self._value_of(obs, own))
-        cloning = distances.mean()
-        return loss + self.options.bc_weight * cloning, cloning.detach()
+            distances = distances * (self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, own))
+        bc_loss = distances.mean()
+        return loss + self.options.bc_weight * bc_loss, bc_loss.detach()
 
     def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return (n, 1) squared distances of the actor's deterministic actions from others, and those actions."""
+        """Return (n, 1) squared distances of the actor's deterministic actions from ``actions``, and the former."""
         own = self.act(obs, deterministic=True).float()
         return ((own - actions) ** 2).sum(dim=1, keepdim=True), own
 
     @th.no_grad()
-    def _value_of(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
+    def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.actor_value(self.critics(th.cat((obs, actions), dim=1)).float())
+        return self.aggregate_q_values(self.critics(th.cat((obs, actions), dim=1)).float())
 
     # -------------------------------------------------------------------------------------- exploration
 

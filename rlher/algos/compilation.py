@@ -11,7 +11,7 @@ from rlher.core.console import warn
 from rlher.core.errors import describe_error
 
 MIN_UPDATES = 10_000
-"""Updates from which on ``auto`` compiles: it saves 1 to 2 ms an update, and takes 8 to 30 s once, later 5 s."""
+"""Fewest updates that ``auto`` compiles for: it saves 1 to 2 ms per update, and costs 8 to 30 s, or 5 s if cached."""
 
 
 def choose_compilation(engine: EngineConfig, updates: int) -> tuple[EngineConfig, str]:
@@ -79,7 +79,7 @@ def skip_compiler_import() -> None:
     """Let optimizers be created without importing torch's compiler, in a process that compiles nothing.
 
     ``torch.optim.Optimizer`` wraps four methods in ``torch._disable_dynamo``, whose first call imports
-    ``torch._dynamo``: 1.2 seconds of processor time in each process that builds a model. Marked as already wrapped, the
+    ``torch._dynamo``: 1.2 seconds of CPU time in each process that builds a model. Marked as already wrapped, the
     methods are called as they are. That is safe as long as no compiled code calls them; rlher compiles losses only. If
     a later torch renames the attribute, every uncompiled run starts later, and results stay the same.
     """

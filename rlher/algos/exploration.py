@@ -29,7 +29,8 @@ class RandomActions:
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        begin = self.share / (self.hold - self.share * (self.hold - 1))  # while no action is held
+        # The chance to begin while no action is held, so that `share` of all steps have a held random action.
+        begin = self.share / (self.hold - self.share * (self.hold - 1))
         if warm_up and self.hold > 1:
             begin = 1.0
         if begin == 0 and not self.left.any():

@@ -18,13 +18,13 @@ from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
-from rlher.algos.target_bounds import resolve_target_bounds
-from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_class
+from rlher.algos.target_q_bounds import resolve_target_q_bounds
+from rlher.algos.training_loop import BaseOffPolicyAlgorithm
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_model_class
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
-from rlher.core.user_code import import_named
+from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
 from rlher.her.priorities import Priority
 
@@ -43,7 +43,7 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
-LOSSES = ("update", "loss", "critic_loss", "actor_loss", "actor_value", "with_noise")
+FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_noise")
 """Methods of an algorithm that only the fast update calls."""
 
 
@@ -74,7 +74,7 @@ def validate_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
+def build_model(config: TrainConfig, venv: VecEnv) -> BaseOffPolicyAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: with every open value resolved.
@@ -92,25 +92,25 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     return model
 
 
-def cloning_keys(config: TrainConfig) -> dict[str, float]:
-    """Return the config keys, and their values, by which an actor learns from demonstrations with a loss of its own."""
+def bc_keys(config: TrainConfig) -> dict[str, float]:
+    """Return the config keys of behavioural cloning, with their values."""
     return {
         "demos.bc_weight": config.demos.bc_weight,
         "demos.pretrain_updates": config.demos.pretrain_updates,
     }
 
 
-def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
+def _require_fast_update(config: TrainConfig, model: BaseOffPolicyAlgorithm) -> None:
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
     if model.fallback_reason is not None and config.algo.model is not None:
-        own = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
-        if changed := [name for name in LOSSES if any(name in vars(each) for each in own)]:
-            methods = ", ".join(changed)
+        user_classes = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
+        if overridden := [name for name in FAST_UPDATE_METHODS if any(name in vars(each) for each in user_classes)]:
+            methods = ", ".join(overridden)
             raise UserError(f"{config.algo.model} defines {methods}, which is not called: {model.fallback_reason}.")
     priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
     if priority.update is not Priority.update and model.fallback_reason is not None:
         raise UserError(f"her.priority={config.her.priority} cannot be used: {model.fallback_reason}; leave it out.")
-    for name, value in cloning_keys(config).items():
+    for name, value in bc_keys(config).items():
         if value and (model.fallback_reason is not None or not isinstance(model, ActorCritic)):
             reason = model.fallback_reason or f"algo={config.algo.name} has no actor"
             raise UserError(
@@ -119,7 +119,7 @@ def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
             )
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> BaseOffPolicyAlgorithm:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     return _construct(config, venv, device, seed=0, buffer_size=1)
 
@@ -139,21 +139,22 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
 
 def _options(config: TrainConfig) -> UpdateOptions:
     algo, engine, demos = config.algo, config.engine, config.demos
-    same_name = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
+    # Options with the name of an `algo` key take its value.
+    from_algo = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
     return UpdateOptions(
-        target_bounds=resolve_target_bounds(algo.target_q_bounds, config.env.training_reward_range, algo.gamma),
+        target_q_bounds=resolve_target_q_bounds(algo.target_q_bounds, config.env.training_reward_range, algo.gamma),
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
         overlap=bool(engine.overlap),
         compile=engine.compile == "on",
         precision="bf16" if engine.precision == "bf16" else "float32",
-        **same_name,
+        **from_algo,
     )
 
 
-def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
+def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> BaseOffPolicyAlgorithm:
     algo = config.algo
-    model_class: Any = load_class(algo)
+    model_class: Any = load_model_class(algo)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
@@ -194,11 +195,11 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     """
     algo = config.algo
     values = {item.name: getattr(algo, item.name) for item in fields(algo)}
-    parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3)).parameters
+    parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3_class)).parameters
     own = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
-    policy["activation_fn"] = import_named("algo.activation", activation, nn.Module)
+    policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
     if algo.weight_decay:
         policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
     own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
@@ -213,7 +214,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"
         is_code = isinstance(value, str) and ":" in value
-        policy[name] = import_named(f"algo.policy_kwargs.{name}", value) if is_code else value
+        policy[name] = import_object(f"algo.policy_kwargs.{name}", value) if is_code else value
     if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):

@@ -1,4 +1,4 @@
-"""The mechanics of the fast update: features, precision, compilation, optimiser steps, target networks, acting."""
+"""The mechanics of the fast update: features, precision, compilation, optimizer steps, target networks, acting."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from torch import nn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import BaseOffPolicyAlgorithm
 from rlher.core.errors import RunError, describe_value
 
 Losses = dict[str, th.Tensor]
@@ -58,14 +58,14 @@ class LossInputs(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(TrainingLoop):
+class FastUpdate(BaseOffPolicyAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
-    Policies with images, or a learnt or shared features extractor are trained by Stable-Baselines3's own ``train``, see
-    ``fallback_reason``. Then ``compile``, ``precision`` and ``target_bounds`` have no effect, and others are refused.
+    Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
+    ``fallback_reason``. Then ``compile``, ``precision`` and ``target_q_bounds`` do nothing.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
     :raises ValueError: an option changes what is learnt, and there is no fast update of this policy.
@@ -85,7 +85,7 @@ class FastUpdate(TrainingLoop):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def networks(self) -> list[BaseModel]:
-        """Return the networks that read observations: first the one that selects actions, last the target of Q."""
+        """Return the networks that read observations; the first one selects actions."""
         raise NotImplementedError
 
     def optimizers(self) -> list[th.optim.Optimizer]:
@@ -115,7 +115,7 @@ class FastUpdate(TrainingLoop):
         super()._setup_model()
         if not all(has_batchable_layers(network) for network in self.networks()):
             self.fallback_reason = "the fast update supports no images, and no learnt or shared features"
-            if changed := self.options.changing_what_is_learnt():
+            if changed := self.options.non_sb3_options():
                 raise ValueError(f"{changed} cannot be used: {self.fallback_reason}; leave it out")
             return
         before = set(vars(self))
@@ -169,22 +169,22 @@ class FastUpdate(TrainingLoop):
 
     def _loss_inputs(self, samples: Any) -> LossInputs:
         discounts = self.gamma if samples.discounts is None else samples.discounts
-        obs, places = self._features(samples.observations), getattr(samples, "demonstrations", None)
+        obs, at = self._features(samples.observations), getattr(samples, "demonstrations", None)
         return LossInputs(
-            obs,
-            samples.actions,
-            self._features(samples.next_observations),
-            samples.rewards,
-            (1 - samples.dones) * discounts,
-            getattr(samples, "weights", None),
-            None if places is None or not self.options.bc_weight else (obs[places], samples.actions[places]),
+            obs=obs,
+            actions=samples.actions,
+            next_obs=self._features(samples.next_observations),
+            rewards=samples.rewards,
+            discounts=(1 - samples.dones) * discounts,
+            weights=getattr(samples, "weights", None),
+            demonstrations=None if at is None or not self.options.bc_weight else (obs[at], samples.actions[at]),
         )
 
     # ------------------------------------------------------------------------------------ parts of the losses
 
-    def clamp_target(self, values: th.Tensor) -> th.Tensor:
-        """Return values of the target network, clamped to ``options.target_bounds``."""
-        bounds = self.options.target_bounds
+    def clamp_target_q(self, values: th.Tensor) -> th.Tensor:
+        """Return values of the target network, clamped to ``options.target_q_bounds``."""
+        bounds = self.options.target_q_bounds
         return values if bounds is None else values.clamp(*bounds)
 
     def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
@@ -199,7 +199,7 @@ class FastUpdate(TrainingLoop):
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""
-        # Without the cache: the weights that it would keep in low precision change between two updates.
+        # No cache: it would keep bf16 copies of weights that the next update changes.
         low = self.options.precision == "bf16"
         return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
 

@@ -24,7 +24,7 @@ class GoalNormalizer(nn.Module):
     """Running mean and variance of the entries of an observation's float vectors, one after the other.
 
     Achieved and desired goals share their statistics, because hindsight replaces one by the other, so the network must
-    read both in the same coordinates. OpenAI baselines has a single normaliser ``g`` for the same reason.
+    read both in the same coordinates. OpenAI baselines has a single normalizer ``g`` for the same reason.
 
     :param observation_space: of the environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
@@ -76,7 +76,7 @@ class GoalNormalizer(nn.Module):
 
 
 def _shares(size: int, parts: int) -> np.ndarray:
-    """Return by how much each entry of both goals (rows) counts in the statistics of each one (columns).
+    """Return the weight of each entry of both goals (rows) in the statistics of each entry (columns).
 
     Without parts, an entry has the mean of both goals; with parts, the mean of all parts of the achieved goal.
 
@@ -84,7 +84,8 @@ def _shares(size: int, parts: int) -> np.ndarray:
     :return: (2 * size, 2 * size); each column's sum is 1.
     """
     entry = np.arange(2 * size) % (size // parts)
-    counts = (entry[:, None] == entry) & (np.arange(2 * size) < (size if parts > 1 else 2 * size))[:, None]
+    counts = np.equal.outer(entry, entry)
+    counts[size:] &= parts == 1
     return counts / counts.sum(axis=0)
 
 

@@ -118,7 +118,7 @@ def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
 def vector_keys(network: BaseModel) -> list[str] | None:
     """Return the observation's keys in the order the network joins them; None unless all of them are vectors.
 
-    With a normaliser, all of them must be normalised.
+    With a normalizer, all of them must be normalised.
     """
     extractor: Any = network.features_extractor
     space = network.observation_space

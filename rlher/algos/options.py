@@ -9,7 +9,7 @@ class UpdateOptions:
 
     They are not saved with a model: pass them to ``load(path, options=...)`` again.
 
-    :param target_bounds: lowest and highest value of the target network, either may be None. OpenAI baselines' HER
+    :param target_q_bounds: lowest and highest value of the target network, either may be None. OpenAI baselines' HER
         clips like this (``clip_return``); bounded Q in Hiraoka 2023 (arXiv:2312.05787).
     :param target_critics: number of critics, drawn for each update, whose minimum is the target; the actor then
         maximises the mean of all critics. None: all critics, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
@@ -24,12 +24,12 @@ class UpdateOptions:
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
-    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
+    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.BaseOffPolicyAlgorithm`.
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.
     """
 
-    target_bounds: tuple[float | None, float | None] | None = None
+    target_q_bounds: tuple[float | None, float | None] | None = None
     target_critics: int | None = None
     random_action: float = 0.0
     random_action_hold: int = 1
@@ -41,11 +41,11 @@ class UpdateOptions:
     compile: bool = False
     precision: str = "float32"
 
-    def changing_what_is_learnt(self) -> str:
+    def non_sb3_options(self) -> str:
         """Return the options that are not Stable-Baselines3's behaviour, except for speed and target bounds.
 
         :return: ``name=value``, joined by commas.
         """
-        ignored = ("target_bounds", "q_filter", "overlap", "compile", "precision")
+        ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "precision")
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ignored}
         return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name))

@@ -1,18 +1,17 @@
 """Precision of the losses: float32, or bf16 with outputs and weights in float32.
 
-A rule of processor, batch and width decides, so the same machine always chooses the same precision. Nothing is timed
+A rule of CPU, batch and width decides, so the same machine always chooses the same precision. Nothing is timed
 when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch as th
 from torch import nn
 
 from rlher.config.training import EngineConfig
+from rlher.core.machine import cpuinfo
 
 MIN_SIZE = 256
 """Least batch, and least width of the widest layer, for bf16. Below this size, converting to bf16 costs more than it
@@ -27,10 +26,11 @@ def choose_precision(
 ) -> tuple[EngineConfig, str]:
     """Return the engine with the precision resolved, and a line if it is not float32.
 
-    ``auto`` takes bf16 where the processor multiplies it faster than float32: with AMX, or AVX-512 BF16 of AMD.
+    ``auto`` takes bf16 where the CPU multiplies it faster than float32: with AMX, or AVX-512 BF16 of AMD.
     """
-    vendor, flags = processor()
-    # Intel's AVX-512 BF16 without AMX is slower than float32. Other processors emulate bf16, hundreds of times slower.
+    cpu = cpuinfo()
+    vendor, flags = cpu.get("vendor_id"), cpu.get("flags", "").split()
+    # Intel's AVX-512 BF16 without AMX is slower than float32. Other CPUs emulate bf16, hundreds of times slower.
     has_units = "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
     fast = device.type == "cpu" and has_units
     if engine.precision == "auto":
@@ -38,18 +38,7 @@ def choose_precision(
         engine = replace(engine, precision="bf16" if fast and is_large else "float32")
     if engine.precision == "float32" or device.type != "cpu":
         return engine, ""
-    return engine, f"precision bf16: {'the processor has units for it' if fast else 'slower than float32 here'}"
-
-
-@functools.cache
-def processor(file: Path = Path("/proc/cpuinfo")) -> tuple[str, frozenset[str]]:
-    """Return vendor and feature flags of the processor as Linux names them; nothing on other systems."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return "", frozenset()
-    values = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    return values.get("vendor_id", ""), frozenset(values.get("flags", "").split())
+    return engine, f"precision bf16: {'the CPU has units for it' if fast else 'slower than float32 here'}"
 
 
 def stays_float32(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:

@@ -73,10 +73,10 @@ class SACUpdate(ActorCritic):
     def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss, and the mean log-probability of its actions."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
-        value = self.actor_value(self.q_values_of(batch, actions))
+        value = self.aggregate_q_values(self.actor_q_values(batch, actions))
         return (batch.ent_coef * log_prob - value).mean(), log_prob.mean()
 
-    def actor_value(self, values: th.Tensor) -> th.Tensor:
+    def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
         return minimum_with_one_gradient(values) if self.options.target_critics is None else values.mean(dim=0)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from stable_baselines3.common.utils import LinearSchedule
 
-from rlher.core.user_code import import_named, with_arguments
+from rlher.core.user_code import bind_arguments, import_object
 
 DECAY_SHARE = 0.25
 """Share of a run, at its end, in which ``constant_then_linear`` falls."""
@@ -19,7 +19,7 @@ def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float"
     """
     if ":" in kind:
         key = "algo.learning_rate_schedule"
-        factor = with_arguments(key, import_named(key, kind), {})
+        factor = bind_arguments(key, import_object(key, kind), {})
         return lambda progress_remaining: start * float(factor(progress_remaining))
     if kind == "constant_then_linear":
         return lambda progress_remaining: start * min(1.0, progress_remaining / DECAY_SHARE)

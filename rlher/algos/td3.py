@@ -62,10 +62,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         actions = self.forward(self.actor.mu, batch.obs)
         critics = slice(0, 1) if self.options.target_critics is None else None
         action_penalty = self.options.action_l2 * (actions**2).mean()
-        value = self.actor_value(self.q_values_of(batch, actions, critics))
+        value = self.aggregate_q_values(self.actor_q_values(batch, actions, critics))
         return action_penalty - value.mean(), action_penalty
 
-    def actor_value(self, values: th.Tensor) -> th.Tensor:
+    def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the first critic's value; with ``target_critics`` the mean of all critics (REDQ)."""
         return values[0] if self.options.target_critics is None else values.mean(dim=0)
 
@@ -74,9 +74,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().update_targets()
         polyak_update(self.actor_params, self._actor_target_params, self.tau)
 
-    def clone_demonstrations(self, updates: int, batch_size: int) -> float:
+    def pretrain(self, updates: int, batch_size: int) -> float:
         """Clone demonstrations, and give the target actor the same weights."""
-        loss = super().clone_demonstrations(updates, batch_size)
+        loss = super().pretrain(updates, batch_size)
         polyak_update(self.actor_params, self._actor_target_params, 1.0)
         return loss
 

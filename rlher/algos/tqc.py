@@ -26,7 +26,7 @@ class TQC(SACUpdate, sb3_contrib.TQC):
         losses = quantile_huber_loss(quantiles, target.expand(len(quantiles), *target.shape))
         return batch.mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))
 
-    def actor_value(self, values: th.Tensor) -> th.Tensor:
+    def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the mean over quantiles and critics."""
         return values.mean(dim=(0, 2)).unsqueeze(1)
 

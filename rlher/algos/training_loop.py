@@ -19,7 +19,7 @@ _NO_BUFFER: Any = object()
 """Stands for a replay buffer, so that Stable-Baselines3 builds none."""
 
 
-class TrainingLoop(OffPolicyAlgorithm):
+class BaseOffPolicyAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The
@@ -160,7 +160,7 @@ class TrainingLoop(OffPolicyAlgorithm):
 
 
 def _require_local_rewards(buffer: Any) -> None:
-    """Raise ValueError if a message to an environment's process would be answered with the result of its step."""
+    """Raise ValueError if ``compute_reward`` runs in a worker process: it would be called there during a step."""
     if isinstance(buffer, SB3HerReplayBuffer) and not getattr(buffer, "samples_while_env_steps", False):
         raise ValueError(
             "options.overlap samples while environments in other processes step, so compute_reward must run in this "

@@ -17,7 +17,7 @@ from rlher.config.commands import CurvesConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
-from rlher.evaluation.metrics import BY_NAME, STEPS_TO, SUCCESS_RATE
+from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
@@ -99,7 +99,7 @@ def _summary_cells(row: Row) -> Cells:
         "seeds": str(row["seeds"]),
         "final success": _percent(row["success_rate"], row["low"], row["high"]),
         "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
-        BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
+        METRICS_BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
         "minutes to 90%": f"{row['seconds_to_90'] / 60:.1f}" if np.isfinite(row["seconds_to_90"]) else MISSING,
         "steps": f"{row['timesteps']:,}",

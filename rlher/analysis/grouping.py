@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.analysis.loading import SHORT_NAMES, LoadedRun, Note, read_runs
+from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
 from rlher.config.commands import CurvesConfig
 from rlher.config.override_syntax import split_name
 from rlher.config.training import keys_ignored_by
@@ -59,27 +59,26 @@ Labelled = Iterable[tuple[str, LoadedRun]]
 """Runs with the label of their group."""
 
 
-def load_groups(paths: Sequence[str], logs: str, by: Sequence[str], note: Note = warn) -> list[Group]:
+def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Group]:
     """Read and group the runs to compare.
 
     Several folders of runs are one group each and named after the folder. Folders or runs that are given as
     ``NAME=folder`` are one group for each name. A single folder, none (``logs``), run folders and ``by`` are grouped by
     :func:`group_runs`.
 
-    :param note: called with a message for each run that is skipped, left out or pooled.
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
     sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_name, paths or [logs])}
-    found = [read_runs(folder, note) for folder in sources.values()]
+    found = [read_runs(folder) for folder in sources.values()]
     if not any(found):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
     has_names = any(name for _, name in sources)
     are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
     if by or (not has_names and (len(sources) == 1 or are_runs)):
-        return group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by, note)
+        return group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
     labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
     labelled = ((label, run) for label, runs in zip(labels, found, strict=True) for run in runs)
-    return _make_groups(labelled, note, typed=[name for _, name in sources])
+    return _make_groups(labelled, typed=[name for _, name in sources])
 
 
 def output_beside(config: CurvesConfig, name: str) -> Path:
@@ -106,14 +105,13 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = (), note: Note = warn) -> list[Group]:
+def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]:
     """Group runs by environment and some config keys.
 
     Without ``by`` the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
     not a mean over seeds. A label names only what differs. With ``by`` all other differences are pooled.
 
     :param by: config keys or short names.
-    :param note: called with a message for each repeated run and each group that pools different configurations.
     :raises UserError: no run has a key of ``by``.
     """
     for key in by:
@@ -124,7 +122,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = (), note: Note = w
     labelled = [(", ".join(_part(key, run.config.get(key)) for key in keys), run) for run in runs]
     if not by:
         labelled = [pair for (_, label), pool in _pool(labelled) for pair in _add_differences(label, pool)]
-    return _make_groups(labelled, note)
+    return _make_groups(labelled)
 
 
 def is_experiment_key(key: str) -> bool:
@@ -144,7 +142,7 @@ def _pool(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]
     return pools.items()
 
 
-def _make_groups(labelled: Labelled, note: Note, typed: Sequence[str] = ()) -> list[Group]:
+def _make_groups(labelled: Labelled, typed: Sequence[str] = ()) -> list[Group]:
     """Return a group of each environment and label, without repeated runs.
 
     :param typed: labels from the user. Others may be a stranger's, and their formulas are not drawn.
@@ -152,23 +150,23 @@ def _make_groups(labelled: Labelled, note: Note, typed: Sequence[str] = ()) -> l
     groups = []
     for (env, label), pool in _pool(labelled):
         draws_formulas = label in typed and is_mathtext(label)
-        groups.append(Group(env, label, _without_repeated(pool, note), draws_formulas))
+        groups.append(Group(env, label, _without_repeated(pool), draws_formulas))
         if keys := [*map(str, _differences(groups[-1].runs))]:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            note(
+            warn(
                 f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}; by={keys[0]} separates them"
             )
     return groups
 
 
-def _without_repeated(runs: Sequence[LoadedRun], note: Note) -> list[LoadedRun]:
+def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
     """Return the longest of the runs with equal configuration and seed: a copy is not another sample."""
     longest: dict[str, LoadedRun] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
         values = {key: run.config[key] for key in sorted(run.config) if key == "seed" or is_experiment_key(key)}
         kept = longest.setdefault(repr(values), run)
         if kept is not run:
-            note(f"left out {run.folder}: same configuration and seed as {kept.folder}")
+            warn(f"left out {run.folder}: same configuration and seed as {kept.folder}")
     return [run for run in runs if run in longest.values()]
 
 

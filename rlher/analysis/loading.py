@@ -7,7 +7,7 @@ Folders that cannot be read are skipped with a message.
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,9 +38,6 @@ STEPS_PER_SECOND = "steps_per_second"
 
 SHORT_NAMES = ("algo", "env", "her")
 """Keys of a loaded config for labels; ``her`` is the strategy, or ``off`` without hindsight."""
-
-Note = Callable[[str], object]
-"""Takes a message about a run, for the terminal or a report."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +108,9 @@ class LoadedRun:
         return max(int(finite_float(self.config["eval.episodes"]) or EvalConfig.episodes), 1)
 
 
-def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
+def read_runs(path: str) -> list[LoadedRun]:
     """Read all runs in and below one folder; there may be none.
 
-    :param note: called with a message for each skipped folder and each failed run.
     :raises UserError: the folder does not exist.
     """
     runs, folders = [], list(run_folders(Path(path)))
@@ -122,11 +118,11 @@ def read_runs(path: str, note: Note = warn) -> list[LoadedRun]:
         try:
             runs.append(read_run(folder))
             if runs[-1].result.get("status") == "failed":
-                note(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
+                warn(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
         except (OSError, ValueError, RecursionError) as error:
-            note(f"skipped {folder}: {first_line(error)}")
+            warn(f"skipped {folder}: {first_line(error)}")
     if not folders:
-        note(f"skipped {path}: it contains no run")
+        warn(f"skipped {path}: it contains no run")
     return runs
 
 

@@ -1,11 +1,13 @@
-"""Render the HTML report: all text is escaped, and a Content-Security-Policy forbids everything from outside."""
+"""Write the HTML report: all text is escaped, and a Content-Security-Policy forbids everything from outside."""
 
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,16 +17,19 @@ from markupsafe import Markup
 from rlher import __version__
 from rlher.analysis.comparison import few_seeds, tables
 from rlher.analysis.curves import GroupCurve, aggregate
-from rlher.analysis.embedding import EmbeddedFile
-from rlher.analysis.grouping import Group, is_experiment_key
-from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun
+from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
+from rlher.analysis.grouping import Group, folder_labels, group_runs, is_experiment_key, load_groups, output_beside
+from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, line_styles, to_svg
-from rlher.analysis.study import LoadedStudy
+from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
 from rlher.analysis.tables import MISSING
-from rlher.config.override_syntax import literal
-from rlher.core.console import escape_control, format_seconds
+from rlher.config.commands import ReportConfig
+from rlher.config.override_syntax import override_value
+from rlher.core.console import collected_warnings, escape_control, format_seconds
+from rlher.core.errors import UserError
+from rlher.core.files import output_file
 from rlher.core.nested import flatten
-from rlher.core.safe_read import read_json
+from rlher.core.safe_read import links_outside, read_json
 from rlher.run.metadata import commands
 from rlher.run.run_folder import METADATA
 
@@ -41,6 +46,43 @@ REPORTED = (
     "action_saturation",
 )
 """Columns drawn beside the success rate."""
+
+
+def write_report(config: ReportConfig, command: str) -> Path:
+    """Write an HTML file that needs no other file and no network, and return its path.
+
+    :raises UserError: there are no runs, or the page cannot be written.
+    """
+    path = Path(config.output or f"{output_beside(config, 'report')}.html")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
+    folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
+    with collected_warnings() as notes:
+        studies = [read_study(folder) for folder in folders.values()]
+        groups = _groups(config, studies)
+        clips = embed(path for group in groups for run in group.runs for path in clips_of(run.folder))
+    subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
+    page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
+    with output_file(path) as temporary:
+        # The name of a folder may not be valid UTF-8.
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
+    """Read the compared runs, and the re-runs of each study's best trials.
+
+    Beside other runs, the re-runs are named after their study, because their own labels may be equal.
+    """
+    folders = [name for name in config.runs if not is_study(Path(name))]
+    groups = [] if studies and not folders else load_groups(folders, config.logs, config.by)
+    named = bool(groups) or len(studies) > 1
+    for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
+        reruns = study.folder / RERUNS
+        if reruns.is_dir() and not links_outside(reruns) and (runs := read_runs(str(reruns))):
+            found = group_runs(runs, config.by)
+            groups += [replace(group, label=f"{name}: {group.label}") for group in found] if named else found
+    return groups
 
 
 def render(
@@ -143,4 +185,4 @@ def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
     for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
         if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
-            yield key, str(value) if isinstance(value, str | dict) else literal(value)
+            yield key, str(value) if isinstance(value, str | dict) else override_value(value)

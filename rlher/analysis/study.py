@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.analysis.embedding import EmbeddedFile, embed
-from rlher.analysis.loading import Note
+from rlher.analysis.embedded_files import EmbeddedFile, embed
+from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
@@ -42,40 +42,37 @@ def is_study(folder: Path) -> bool:
     return any((folder / name).is_file() for name in STUDY_FILES)
 
 
-def read_study(folder: Path, note: Note) -> LoadedStudy:
-    """Read the folder of a study.
-
-    :param note: called with a message for each damaged file, which is skipped.
-    """
+def read_study(folder: Path) -> LoadedStudy:
+    """Read the folder of a study."""
     verdict = read_json(folder / "verdict.json")
     counts = verdict.get("trials")
     return LoadedStudy(
         folder,
         name=str(verdict.get("study", folder.name)),
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
-        candidates=_candidates(folder, verdict, note),
+        candidates=_candidates(folder, verdict),
         best=read_text(folder / "best.yaml"),
         command="\n".join(commands(folder, "best.yaml")),
-        trials=_trials(folder / "trials.csv", note),
-        pictures=embed(sorted(path for path in folder.glob("*.png") if not links_outside(path)), note),
+        trials=_trials(folder / "trials.csv"),
+        pictures=embed(sorted(path for path in folder.glob("*.png") if not links_outside(path))),
     )
 
 
-def _candidates(folder: Path, verdict: dict[str, Any], note: Note) -> pd.DataFrame:
+def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
     from rlher.tuning.significance import table_row  # imports Optuna
 
     try:
         return pd.DataFrame([table_row(each) for each in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):
-        note(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
+        warn(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
         return pd.DataFrame()
 
 
-def _trials(path: Path, note: Note) -> pd.DataFrame:
+def _trials(path: Path) -> pd.DataFrame:
     try:
         table = read_table(path) if path.is_file() else pd.DataFrame()
     except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
-        note(f"skipped {path}: {first_line(error)}")
+        warn(f"skipped {path}: {first_line(error)}")
         table = pd.DataFrame()
     return (
         table.dropna(axis="columns", how="all")

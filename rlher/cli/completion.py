@@ -55,12 +55,12 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return command_names()
-    from rlher.cli.groups import options, typed_choices
+    from rlher.cli.groups import command_line_choices, options
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
         return command.flags
-    keys, groups = command.keys(command.choices() | typed_choices(before)), command.groups
+    keys, groups = command.keys(command.choices() | command_line_choices(before)), command.groups
     own = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

@@ -28,14 +28,14 @@ COMPOSE_ERRORS = (TypeError, ValueError, AttributeError, AssertionError, Recursi
 """What OmegaConf raises for invalid input besides its own exceptions."""
 
 
-class Composed(NamedTuple):
+class ComposedConfig(NamedTuple):
     """A config and the overrides that it was composed from; those of a sweep have single values."""
 
     overrides: list[str]
     config: Any
 
 
-def compose(command: Command, line: CommandLine) -> list[Composed]:
+def compose(command: Command, line: CommandLine) -> list[ComposedConfig]:
     """Compose the config of a command line, or several of a sweep.
 
     :raises UserError: it cannot be composed, or a value is invalid.
@@ -46,7 +46,7 @@ def compose(command: Command, line: CommandLine) -> list[Composed]:
     with hydra_errors_as_user_errors():
         try:
             every = _combinations(line.overrides) if line.is_sweep else [line.overrides]
-            return [Composed(each, _compose(command, values_of(each), line.config_dirs)) for each in every]
+            return [ComposedConfig(each, _compose(command, values_of(each), line.config_dirs)) for each in every]
         except COMPOSE_ERRORS as error:
             raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
 

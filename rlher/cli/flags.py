@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.commands import Command, load_command
 from rlher.cli.groups import GROUPS, options
-from rlher.cli.overrides import quoted
+from rlher.cli.overrides import quote_override
 from rlher.config.key import takes_list
-from rlher.config.override_syntax import literal, split_name
+from rlher.config.override_syntax import override_value, split_name
 from rlher.core.errors import UserError, did_you_mean
 
 LATEST = "latest"
@@ -65,9 +65,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if command.positional and paths:
         typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
     of_flags = [
-        quoted(f"{key}={value}") if key in GROUPS else f"{key}={literal(value)}" for key, value in typed.items()
+        quote_override(f"{key}={value}") if key in GROUPS else f"{key}={override_value(value)}"
+        for key, value in typed.items()
     ] + rl_zoo.parameter_overrides(zoo_params)
-    _require_different_keys(overrides, of_flags)
+    _require_distinct_keys(overrides, of_flags)
     overrides += of_flags
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
@@ -85,7 +86,7 @@ def _override(word: str, command: Command) -> str:
     if word in names:
         return f"{names[word]}={word}"  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
-        return quoted(word)
+        return quote_override(word)
     flag = "--" + word.replace("_", "-")
     near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, names)
     own = f"; an environment of your own is env={word}" if "env" in command.groups else ""
@@ -126,7 +127,7 @@ def _parser(command: Command) -> _Parser:
     return parser
 
 
-def _require_different_keys(words: Sequence[str], flags: Sequence[str]) -> None:
+def _require_distinct_keys(words: Sequence[str], flags: Sequence[str]) -> None:
     """Raise UserError if a word and a flag, both as overrides, set the same key."""
     of_words, of_flags = ({each.partition("=")[0] for each in overrides} for overrides in (words, flags))
     if twice := of_words & of_flags:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, conf_folders
-from rlher.config.her import HER_NAMES
+from rlher.config.her import HER_PRESETS
 from rlher.her import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 
 
-def typed_choices(words: Sequence[str]) -> dict[str, str]:
+def command_line_choices(words: Sequence[str]) -> dict[str, str]:
     """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
     return dict(re.findall(r"^(?:--)?(algo|env)[=\n](.*)", "\n".join(words), re.MULTILINE))
 
@@ -21,7 +21,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
-        return sorted(ALGORITHMS if group == "algo" else [*HER_NAMES, *STRATEGIES])
+        return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])
     return list(conf_files(group))
 
 

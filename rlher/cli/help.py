@@ -9,9 +9,9 @@ from rlher import __version__
 from rlher.cli.commands import Command, command_names, load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import parse
-from rlher.cli.groups import options, typed_choices
+from rlher.cli.groups import command_line_choices, options
 from rlher.config.key import default_of, values_by_key
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.core.console import output_width
 
 EXAMPLES = (
@@ -105,14 +105,14 @@ def _entry(name: str, size: int, text: str) -> str:
 
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
-    chosen = [f"{group}={name}" for group, name in typed_choices(argv).items() if "," not in name]
+    chosen = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
     no_recipe = ["recipe=null"] if "recipe" in command.groups else []
     (job,) = compose(command, parse(command.name, chosen + no_recipe))
     return job.config
 
 
 def _limits(item: Field, default: Any) -> str:
-    limits = [] if default in (None, "") else [literal(default)]
+    limits = [] if default in (None, "") else [override_value(default)]
     if "choices" in item.metadata:
         limits.append(f"one of {', '.join(item.metadata['choices'])}")
     return f" ({'; '.join(limits)})" if limits else ""

@@ -22,7 +22,7 @@ from rlher.cli.commands import Command, command_names, load_command
 from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.signals import INTERRUPTED
+from rlher.core.signals import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from rlher.cli.flags import CommandLine
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         print("rlher: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:  # `rlher list envs | head`
         _discard_stdout()
         return 0
@@ -74,9 +74,9 @@ def run(argv: list[str]) -> int:
     if argv[0] in completion.FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, resume
-    from rlher.cli.groups import typed_choices
+    from rlher.cli.groups import command_line_choices
 
-    has_command = not (argv[0].startswith("-") and typed_choices(argv))  # RL Zoo's lines have none
+    has_command = not (argv[0].startswith("-") and command_line_choices(argv))  # RL Zoo's lines have none
     name, *words = argv if has_command else ["optimize" if "--n-trials" in argv else "train", *argv]
     if name not in command_names():
         known = command_names()
@@ -115,7 +115,7 @@ def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> 
     codes = []
     for job in jobs:
         codes.append(command.run(job.config, command_line(["rlher", *typed])))
-        if codes[-1] == INTERRUPTED:
+        if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)
 

@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlher.cli.commands import command_names, known_keys, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, takes_list
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.core.errors import RunError, UserError, did_you_mean, first_line, os_error_reason
 
 CLASSES = ("env.wrappers", "callbacks")
@@ -62,7 +62,7 @@ def invalid_value(key: str, value: Any, cause: str) -> str:
 
     :param cause: OmegaConf's message.
     """
-    value = literal(value)
+    value = override_value(value)
     if cause.startswith("Cannot convert 'list'"):
         return f"{key}={value}: {key} takes one value."
     if kind := next((text for name, text in KINDS.items() if cause.endswith(name)), None):

@@ -12,10 +12,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlher.cli.groups import GROUPS, options
 from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value, require_single
-from rlher.config.algorithms import base_of
-from rlher.config.her import HER_NAMES
+from rlher.config.algorithms import algorithm_of
+from rlher.config.her import HER_PRESETS
 from rlher.config.key import takes_list
-from rlher.config.override_syntax import quote
+from rlher.config.override_syntax import quote_value
 from rlher.core.errors import UserError, first_line
 
 SPECIAL = re.compile(r"[,(\[{$'\"]")
@@ -25,11 +25,11 @@ NAMED_CLASS = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 
 
-def quoted(word: str) -> str:
+def quote_override(word: str) -> str:
     """Return a typed override as Hydra's grammar needs it: with quotes around texts and names of files."""
     key, _, value = word.partition("=")
     is_text = not SPECIAL.search(value) or os.path.isfile(value)
-    return f"{key}={quote(value)}" if is_text else NAMED_CLASS.sub(r"\1\\:\2", word)
+    return f"{key}={quote_value(value)}" if is_text else NAMED_CLASS.sub(r"\1\\:\2", word)
 
 
 def values_of(words: Sequence[str]) -> dict[str, Any]:
@@ -62,9 +62,9 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(options(key))}.")
     if key == "her":
         name = "off" if value is False else str(value)  # YAML's other word for it
-        return HER_NAMES.get(name, {"her.goal_selection_strategy": name})
+        return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
-        return {key: base_of(value), "algo.model": value}
+        return {key: algorithm_of(value), "algo.model": value}
     return {key: value}
 
 

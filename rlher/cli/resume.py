@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
-from rlher.cli.commands import load_command
+from rlher.cli.commands import load_command, train
 from rlher.cli.flags import LATEST
 from rlher.cli.overrides import assign, values_of
 from rlher.config.key import compared_values, to_object
@@ -15,9 +14,6 @@ from rlher.core.console import command_line
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    from rlher.training.result import RunResult
 
 
 def run(words: Sequence[str]) -> int:
@@ -30,26 +26,8 @@ def run(words: Sequence[str]) -> int:
     name, words = str(values["resume"] or LATEST), [word for word in words if not word.startswith("resume=")]
     logs, trust_code = str(values.get("logs", TrainConfig.logs)), values.get("trust_code") is True
     found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
-    resumed, result = resume_run(found, words, name)
-    from rlher.training.result import print_result
-
-    print_result(resumed, result)
-    return result.exit_code
-
-
-def resume_run(run: RunFolder, words: Sequence[str], name: str) -> "tuple[RunFolder, RunResult]":
-    """Resume a run with overrides applied, see :func:`changed_config`.
-
-    :param name: by which the run was found; it is recorded in the command line.
-    """
-    from rlher.cli.commands.train import WORKER_MODULES
-    from rlher.training.processes import start_server_early
-
-    config = changed_config(run, words)
-    start_server_early(config, WORKER_MODULES)
-    from rlher.training.resume import resume
-
-    return resume(run, config, command_line(["rlher", "train", "--resume", name, *words]))
+    command = command_line(["rlher", "train", "--resume", name, *words])
+    return train.run(changed_config(found, words), command, found)
 
 
 def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:

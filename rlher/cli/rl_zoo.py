@@ -14,11 +14,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli.groups import typed_choices
+from rlher.cli.groups import command_line_choices
 from rlher.cli.overrides import values_of
 from rlher.cli.recipes import read_file
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
@@ -82,7 +82,7 @@ def parameter_overrides(words: Sequence[str]) -> list[str]:
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
     """Return the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
-    return [f"{key}={literal(value)}" for key, value in translated(values).items()]
+    return [f"{key}={override_value(value)}" for key, value in translated(values).items()]
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
     :param typed: the overrides of the command line, which choose the algorithm and the environment.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    choices, entries = typed_choices(typed), read_file(path)
+    choices, entries = command_line_choices(typed), read_file(path)
     entry = entries.get(choices.get("env", ""), entries.get("default"))
     if not isinstance(entry, dict):
         raise UserError(
@@ -128,7 +128,7 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
     defaults: dict[str, Any] = {}
     if (algo := choices.get("algo")) in ALGORITHMS:
         keys = {item.name for item in fields(ALGORITHMS[algo].config)}
-        parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3)).parameters
+        parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
         defaults = {
             name: each.default for name, each in parameters.items() if name in keys and each.default is not None
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlher.config.key import experiment_key as key
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.user_code import import_named
+from rlher.core.user_code import import_object
 
 if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -34,14 +34,14 @@ class Algorithm:
     """An entry of ``ALGORITHMS``.
 
     :param config: dataclass of its config keys.
-    :param model: ``module:class`` of the model, with the fast update if the algorithm has one.
-    :param sb3: ``module:class`` in Stable-Baselines3 or sb3-contrib.
+    :param model_class: ``module:class`` of the model, with the fast update if the algorithm has one.
+    :param sb3_class: ``module:class`` in Stable-Baselines3 or sb3-contrib.
     :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
     """
 
     config: "type[OffPolicyConfig]"
-    model: str
-    sb3: str
+    model_class: str
+    sb3_class: str
     actions: str
 
     @property
@@ -51,7 +51,7 @@ class Algorithm:
 
     def load(self) -> "type[OffPolicyAlgorithm]":
         """Import the class of the model."""
-        return resolve_name(self.model)
+        return resolve_name(self.model_class)
 
 
 @dataclass
@@ -66,7 +66,7 @@ class OffPolicyConfig:
         choices=SCHEDULES,
         may_name_code=True,
     )
-    weight_decay: float = key(0.0, "weight decay of the optimiser, which is then AdamW; 0: Adam", low=0)
+    weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0)
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
         None,
@@ -94,7 +94,7 @@ class OffPolicyConfig:
         """Name of the algorithm, or of the user's own class; it names the folder of runs and their curve."""
         return self.model.rpartition(":")[2] if self.model else self.name
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raise UserError for the name of an algorithm that does not exist."""
         if self.name not in ALGORITHMS:
             raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
@@ -170,21 +170,21 @@ class TQCConfig(SACConfig):
     n_quantiles: int = key(25, "quantiles per critic", low=1)
     top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raise UserError if the target leaves out all quantiles."""
-        super().check()
+        super().validate()
         dropped, all_ = self.top_quantiles_to_drop_per_net, self.n_quantiles
         if dropped >= all_:
             raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={all_}.")
 
 
-def load_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
+def load_model_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
     """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
     base = ALGORITHMS[algo.name].load()
-    return base if algo.model is None else import_named("algo.model", algo.model, base)
+    return base if algo.model is None else import_object("algo.model", algo.model, base)
 
 
-def base_of(path: str) -> str:
+def algorithm_of(path: str) -> str:
     """Return the name of the algorithm that a class of the user's own extends.
 
     :param path: ``module:Class``.
@@ -193,7 +193,7 @@ def base_of(path: str) -> str:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    found = next((each for each in import_named("algo", path, OffPolicyAlgorithm).__mro__ if each in names), None)
+    found = next((each for each in import_object("algo", path, OffPolicyAlgorithm).__mro__ if each in names), None)
     if found is None:
         classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
         raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")

@@ -38,7 +38,7 @@ class EvaluateConfig(PlayConfig):
 
 
 @dataclass
-class WatchConfig(PlayConfig):
+class ControllerConfig(PlayConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
@@ -49,7 +49,7 @@ class WatchConfig(PlayConfig):
 
 
 @dataclass
-class EnjoyConfig(WatchConfig):
+class EnjoyConfig(ControllerConfig):
     """Config keys of `rlher enjoy`."""
 
     episodes: int | None = runtime_key(
@@ -81,7 +81,7 @@ class ExportConfig(ModelConfig):
 
 
 @dataclass
-class CollectConfig(WatchConfig):
+class CollectConfig(ControllerConfig):
     """Config keys of `rlher collect`."""
 
     episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)

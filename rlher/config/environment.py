@@ -69,7 +69,7 @@ class EnvConfig:
     camera: CameraConfig = section(CameraConfig, "camera")
     extra: str | None = runtime_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raise UserError for an argument of the environment that rlher sets itself."""
         if "render_mode" in self.kwargs:
             raise UserError("env.kwargs.render_mode is set by rlher itself; leave it out and watch with `rlher enjoy`.")
@@ -80,13 +80,13 @@ class EnvConfig:
         return self.name or self.id
 
     @property
-    def episode_steps(self) -> int | None:
+    def max_episode_actions(self) -> int | None:
         """Most actions of an episode: ``max_episode_steps`` counts each repetition of an action."""
         return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
 
     @property
-    def step_time_limit(self) -> float | None:
-        """Most seconds of a step or reset in a worker process, far more than a working simulator needs; None: any."""
+    def step_timeout_seconds(self) -> float | None:
+        """Time limit of a step or reset in a worker process, in seconds; None: no limit."""
         return 300.0 if self.step_timeout is None else self.step_timeout or None
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 from rlher.config.key import experiment_key
 from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
-HER_NAMES: dict[str, dict[str, Any]] = {
+HER_PRESETS: dict[str, dict[str, Any]] = {
     "off": {"her.n_sampled_goal": 0},
     # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
     "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
@@ -21,7 +21,7 @@ class HerConfig:
     n_sampled_goal: int = experiment_key(4, "virtual transitions per real one; 0: replay without hindsight", low=0)
     goal_selection_strategy: str = experiment_key(
         "future",
-        "how hindsight goals are chosen; `rlher list strategies` explains",
+        "how virtual goals are chosen; `rlher list strategies` explains",
         choices=tuple(STRATEGIES),
         may_name_code=True,
     )

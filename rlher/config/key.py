@@ -129,14 +129,14 @@ def to_object(cfg: Any) -> Any:
 def validate(config: Any) -> None:
     """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`config_key`.
 
-    A section with further rules has a method ``check``.
+    A section with further rules has a method ``validate``.
     """
     for name, item, value in values_by_key(config):
         if value is not None:
             _validate_value(name, value, item)
     for part in (config, *(getattr(config, item.name) for item in fields(config))):
-        if hasattr(part, "check"):
-            part.check()
+        if hasattr(part, "validate"):
+            part.validate()
 
 
 def _validate_value(name: str, value: Any, item: Field) -> None:

@@ -39,7 +39,7 @@ class EngineConfig:
 
 @dataclass
 class NormalizeConfig:
-    """Running normalisation of observations; both goals share one normaliser (OpenAI baselines)."""
+    """Running normalisation of observations; both goals share one normalizer (OpenAI baselines)."""
 
     enabled: bool = experiment_key(True, "normalise observations")
     clip: float = experiment_key(5.0, "bound of a normalised value, in standard deviations", low=0.1)

@@ -6,7 +6,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -63,9 +64,25 @@ def can_redraw(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
+_warnings: ContextVar[list[str] | None] = ContextVar("warnings", default=None)
+
+
 def warn(message: str) -> None:
     """Print a message on stderr, as one line that starts with ``rlher:``."""
     print(f"rlher: {escape_control(redact(message))}", file=sys.stderr)
+    if (collected := _warnings.get()) is not None:
+        collected.append(message)
+
+
+@contextlib.contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Yield a list of the messages that :func:`warn` prints in the block."""
+    messages: list[str] = []
+    token = _warnings.set(messages)
+    try:
+        yield messages
+    finally:
+        _warnings.reset(token)
 
 
 class LenientStream:

@@ -1,6 +1,8 @@
-"""The processor cores that this process may use."""
+"""The CPU, and its cores that this process may use."""
 
+import functools
 import os
+from pathlib import Path
 
 
 def available_cores() -> int:
@@ -9,3 +11,12 @@ def available_cores() -> int:
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         cores = min(cores, int(threads))
     return max(cores, 1)
+
+
+@functools.cache
+def cpuinfo(file: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+    """Return Linux's description of a core, such as ``vendor_id`` and ``flags``; empty on other systems."""
+    if not file.exists():
+        return {}
+    lines = file.read_text().splitlines()
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -21,7 +21,7 @@ def preserve_rng_state() -> Iterator[None]:
         np.random.set_state(numpy)
 
 
-def seed_generators(seed: int) -> None:
+def set_random_seed(seed: int) -> None:
     """Seed the global generators of Python, NumPy and torch (on the CPU), for environments that draw from them."""
     random.seed(seed)
     np.random.seed(seed % 2**32)

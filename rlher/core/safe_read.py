@@ -60,8 +60,8 @@ def require_no_link(path: Path, folder: Path | None = None) -> None:
         raise UserError(f"{path} is a link to another folder; delete it.")
 
 
-def require_own_file(path: Path) -> None:
-    """Raise UserError if writing into a file in its place would change another one, or block, as with a pipe.
+def require_safe_to_write(path: Path) -> None:
+    """Raise UserError if writing to a path would change another file, or block, as a pipe does.
 
     An archive can unpack a file as a further name, a hard link, of one of the user's. SQLite's other files are beside
     the target of a link.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
 

@@ -45,7 +45,7 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def import_named(key: str, name: str, kind: type | None = None) -> Any:
+def import_object(key: str, name: str, kind: type | None = None) -> Any:
     """Return what ``module:name`` names.
 
     :param key: config key that names it, for messages.
@@ -68,7 +68,7 @@ def import_named(key: str, name: str, kind: type | None = None) -> Any:
     return found
 
 
-def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+def bind_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
     """Return a function with its keyword arguments bound, or an object of a class that is made with them.
 
     :param found: a function with one further argument, or a class.
@@ -85,7 +85,7 @@ def with_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any
     return functools.partial(found, **kwargs) if kwargs else found
 
 
-def build_class(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
+def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
     """Import the class that an entry of ``env.wrappers`` or ``callbacks``, or ``logger``, names, and call it.
 
     :param key: config key, for messages.
@@ -94,7 +94,7 @@ def build_class(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any
     :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """
     path, kwargs = parse_class(key, entry)
-    found = import_named(key, path, kind)
+    found = import_object(key, path, kind)
     try:
         return found(*arguments, **kwargs)
     except Exception as error:

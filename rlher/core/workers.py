@@ -59,7 +59,7 @@ class Worker:
     """
 
     def __init__(self, build: Callable[[], Any], imports: Sequence[str] = ()) -> None:
-        start_server(imports)
+        start_fork_server(imports)
         context: Any = multiprocessing.get_context(START_METHOD)
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
@@ -85,7 +85,7 @@ class Worker:
     ) -> Any:
         """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
 
-        :param seconds: time limit, which begins again with each :func:`report` of the service; None: no limit.
+        :param seconds: time limit, which begins again with each :func:`report_progress` of the service; None: no limit.
         :param on_report: called with the values that the service reports.
         :param extra_seconds: added to the limit of the first report or result.
         :raises WorkerLost: the process has ended, or did not answer in time.
@@ -106,9 +106,9 @@ class Worker:
             if value is not None:
                 on_report(value)
 
-    def hang_up(self) -> None:
-        """Let the process end after its current call, or at its next :func:`report`; a waiting `receive` raises."""
-        _hang_up(self.pipe)
+    def disconnect(self) -> None:
+        """Let the process end after its current call or at its next progress report; a waiting `receive` raises."""
+        _disconnect(self.pipe)
 
     def kill(self) -> None:
         """End the process at once."""
@@ -139,7 +139,7 @@ def close_workers(workers: Sequence[Worker]) -> None:
     deadline = time.monotonic() + CLOSE_SECONDS
     try:
         for worker in workers:
-            worker.hang_up()
+            worker.disconnect()
         for worker in workers:
             worker.process.join(max(deadline - time.monotonic(), 0))
     finally:  # after Ctrl-C they would outlive this process
@@ -147,7 +147,7 @@ def close_workers(workers: Sequence[Worker]) -> None:
             worker.kill()
 
 
-def report(value: Any = None) -> None:
+def report_progress(value: Any = None) -> None:
     """Tell the process that waits for this worker that the current call makes progress.
 
     A report without a value is left out if the last one was sent less than :data:`REPORT_SECONDS` ago. In a process
@@ -162,7 +162,7 @@ def report(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_server(imports: Sequence[str]) -> None:
+def start_fork_server(imports: Sequence[str]) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
@@ -235,7 +235,7 @@ def _portable(error: BaseException) -> BaseException:
 # ------------------------------------------------------------------------------------- in the main process
 
 
-def _hang_up(pipe: Connection) -> None:
+def _disconnect(pipe: Connection) -> None:
     """Close a pipe for both ends; unlike `close` it wakes a thread that waits for the pipe."""
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(pipe.fileno())) as both_ways:
         both_ways.shutdown(socket.SHUT_RDWR)
@@ -243,7 +243,7 @@ def _hang_up(pipe: Connection) -> None:
 
 def _end(pipe: Connection, process: Any, seconds: float) -> None:
     """Hang up, wait for a process to end, and kill it after ``seconds``."""
-    _hang_up(pipe)
+    _disconnect(pipe)
     process.join(seconds)
     if process.exitcode is None:
         process.kill()

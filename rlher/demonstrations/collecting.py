@@ -14,7 +14,7 @@ from rlher.config.commands import CollectConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
-from rlher.demonstrations.datasets import OWN, new_folder, write_dataset
+from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.demonstrations.players import Player, choose_player
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
@@ -120,7 +120,7 @@ def _metadata(config: CollectConfig, player: Player, success_rate: float) -> dic
     """Return what the dataset says about itself; ``algorithm_name`` is Minari's own key."""
     return {
         "algorithm_name": player.name,
-        OWN: {
+        METADATA_KEY: {
             "env": player.env.id,
             "action_repeat": player.env.action_repeat,
             "controller": player.name,

@@ -26,7 +26,7 @@ from gymnasium.envs.registration import EnvSpec
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
-from rlher.her.storage import ACHIEVED, GOAL
+from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
 from rlher.her.trajectories import Trajectory
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 METADATA, MAIN = "metadata.json", "main_data.hdf5"
 """Files in a dataset's folder ``data``."""
 
-OWN = "rlher"
+METADATA_KEY = "rlher"
 """Key of the metadata under which rlher describes how it collected a dataset."""
 
 
@@ -106,7 +106,7 @@ def origin(metadata: dict[str, Any]) -> tuple[str | None, int]:
 
     :raises Exception: the metadata are damaged.
     """
-    own, spec = metadata.get(OWN) or {}, metadata.get("env_spec")
+    own, spec = metadata.get(METADATA_KEY) or {}, metadata.get("env_spec")
     return json.loads(spec)["id"] if spec else own.get("env"), int(own.get("action_repeat", 1))
 
 
@@ -174,7 +174,7 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
     :param shapes: of the environment's observations, by key.
     """
     observations = episode.observations if isinstance(episode.observations, dict) else {}
-    if not {ACHIEVED, GOAL} <= observations.keys():
+    if not {ACHIEVED_GOAL, DESIRED_GOAL} <= observations.keys():
         raise UserError(f"{name} has observations without goals; use a dataset of a goal environment.")
     arrays = {key: observations[key] for key in shapes if key in observations} | {"actions": episode.actions}
     for key, shape in {**shapes, "actions": action_shape}.items():

@@ -1,4 +1,4 @@
-"""Who plays the episodes of `rlher enjoy` and `rlher collect`: an agent or a controller.
+"""Who plays the episodes of `rlher enjoy` and `rlher collect`: an agent, a controller, or a recorded dataset.
 
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
@@ -6,7 +6,8 @@ made with the environment as its argument; if it has a method ``reset``, that is
 The controllers of rlher are in :mod:`rlher.demonstrations.scripted`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -16,12 +17,16 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.config.commands import WatchConfig
+from rlher.config.commands import ControllerConfig
+from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.core.errors import UserError, describe_error, did_you_mean
-from rlher.core.user_code import import_named
+from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
+from rlher.core.safe_read import read_json
+from rlher.core.user_code import import_object
+from rlher.demonstrations.datasets import METADATA, data_folder, origin, read_dataset
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import validate_goal_env
+from rlher.envs.make import make_env
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import choose_model
 from rlher.evaluation.rollout import Policy
@@ -38,7 +43,7 @@ class Player:
     :param short_name: for the name of a dataset.
     :param keys: that identify it in JSON output.
     :param folder: for videos.
-    :param env: with the task's own goals and rewards, see :func:`own_task`.
+    :param env: with the task's own goals and rewards, see :func:`without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: of the episodes.
     """
@@ -52,7 +57,7 @@ class Player:
     seeds: Iterable[int]
 
 
-def choose_player(config: WatchConfig) -> Player:
+def choose_player(config: ControllerConfig) -> Player:
     """Return the agent or controller that the keys of a command name.
 
     :raises UserError: there is no such agent, controller or environment, or the keys name two players.
@@ -63,24 +68,60 @@ def choose_player(config: WatchConfig) -> Player:
         run, folder = chosen.run.config, Path() if config.agent else chosen.run.folder
 
         def make_agent(env: gym.Env) -> Policy:
-            agent = chosen.load()
-            agent.env.close()
+            with closing(make_env(run.env)) as own_env:
+                policy = chosen.load_policy(own_env)
             is_wide = run.env.relay.enabled  # its networks take goals of two parts
-            return (lambda obs: agent.policy(widen_goals(obs, run.env.relay))) if is_wide else agent.policy
+            return (lambda obs: policy(widen_goals(obs, run.env.relay))) if is_wide else policy
 
-        return Player(chosen.name, run.algo.name, chosen.keys, folder, own_task(run.env), make_agent, seeds)
+        return Player(
+            chosen.name, run.algo.name, chosen.keys, folder, without_training_aids(run.env), make_agent, seeds
+        )
     name = config.controller or SCRIPTED
     if config.env is None:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a player, and so does the run or agent; give one of them.")
-    env_config = own_task(validate_goal_env(config.env).config)
+    env_config = without_training_aids(validate_goal_env(config.env).config)
     keys = {"controller": name, "env": env_config.id}
     make_controller = lambda env: load_controller(name, env, env_config.id)  # noqa: E731
     return Player(name, name.rpartition(":")[2], keys, Path(), env_config, make_controller, seeds)
 
 
-def own_task(config: EnvConfig) -> EnvConfig:
+def choose_watched(config: ControllerConfig) -> Player:
+    """Return what the keys of a command name.
+
+    :raises UserError: there is no such agent, controller, environment or dataset.
+    """
+    if not config.run or not (data := data_folder(Path(config.run))):
+        return choose_player(config)
+    if config.agent or config.controller:
+        raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
+    return _dataset_player(config.run, data / METADATA, config.env)
+
+
+def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
+    """Return the episodes of a dataset, from their seeds and actions.
+
+    :param file: its metadata.
+    :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
+    """
+    try:
+        env_id, action_repeat = origin(read_json(file))
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise DamagedFile(file, first_line(error)) from error
+    if env is None and env_id not in conf_files("env"):
+        raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
+    env = env or conf_env(str(env_id))
+    env = without_training_aids(replace(env, action_repeat=action_repeat))
+    with closing(make_env(env)) as made:
+        data = read_dataset(path, made.observation_space, made.action_space)  # type: ignore[arg-type]
+    if None in data.seeds:
+        raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
+    replay = Replay([each.actions for each in data.trajectories])
+    return Player(path, "", {"dataset": path}, Path(path), env, lambda env: replay, data.seeds)  # type: ignore[arg-type]
+
+
+def without_training_aids(config: EnvConfig) -> EnvConfig:
     """Return an environment without what helps to learn: with its own goals and rewards."""
     return replace(config, relay=RelayConfig(), reward_offset=0.0)
 
@@ -132,10 +173,34 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
     found: Any
     if name != SCRIPTED:
-        found = import_named("controller", name)
+        found = import_object("controller", name)
     elif (found := SCRIPTED_CONTROLLERS.get(without_version)) is None:
         raise UserError(
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
     return Controller(name, found(env) if isinstance(found, type) else found, env.action_space)
+
+
+class Replay:
+    """A policy that takes the actions of recorded episodes, whatever it observes.
+
+    :param episodes: (steps, …) actions of each episode.
+    """
+
+    def __init__(self, episodes: Sequence[np.ndarray]) -> None:
+        self._episodes = iter(episodes)
+        self._actions: Iterator[np.ndarray] = iter(())
+
+    def reset(self) -> None:
+        """Begin the next episode."""
+        self._actions = iter(next(self._episodes))
+
+    def __call__(self, observation: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the next action.
+
+        :raises UserError: the episode was shorter when it was recorded.
+        """
+        if (action := next(self._actions, None)) is None:
+            raise UserError("an episode goes on after its recorded end; give the environment it was collected in.")
+        return action

@@ -77,7 +77,7 @@ class CheckedEnv(gym.Wrapper):
         return reward
 
     def close(self) -> None:
-        """Close the environment; an error is only reported, because what was to be done in it is done."""
+        """Close the environment; warn of an error instead of raising it, because all episodes are over."""
         try:
             self.env.close()
         except BaseException as error:

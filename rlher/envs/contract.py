@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -13,15 +13,15 @@ from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, validate_goal_interface
 from rlher.envs.probe import (
-    MAX_EPISODE_STEPS,
+    MAX_RANDOM_STEPS,
     Recording,
     ends_on_success,
     fill_from_recording,
     record_random_rollout,
     single_rewards,
 )
-from rlher.envs.rendering import can_draw_goals, has_pictures
-from rlher.her.rewards import NOT_VECTORISED, batch_problem
+from rlher.envs.rendering import can_draw_goals, supports_rgb_array
+from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 ROWS = 200
 """Number of steps whose reward is computed again."""
@@ -31,6 +31,17 @@ BATCH_SIZE = 5
 
 TOLERANCE = 1e-5
 """Allowed difference of rewards, for float32 goals."""
+
+PROPERTIES = (
+    "max_episode_steps",
+    "success_key",
+    "crash_key",
+    "ends_on_success",
+    "success_reward",
+    "reward_range",
+    "goal_independent_reward",
+)
+"""Properties of an environment that are probed or declared."""
 
 Level = Literal["ok", "warning", "error"]
 
@@ -71,6 +82,17 @@ class CheckResult:
     def errors(self) -> list[Finding]:
         """Return the findings that forbid training."""
         return [finding for finding in self.findings if finding.level == "error"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as ``rlher check --json`` prints it."""
+        spaces = getattr(self.observation_space, "spaces", {"observation": self.observation_space})
+        return {
+            "env": self.config.id,
+            "ok": not self.errors,
+            "properties": {name: getattr(self.config, name) for name in PROPERTIES},
+            "spaces": {name: str(space) for name, space in {**spaces, "action": self.action_space}.items()},
+            "findings": [{"level": finding.level, "message": finding.message} for finding in self.findings],
+        }
 
 
 def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
@@ -124,7 +146,7 @@ def _interface(config: EnvConfig, env: gym.Env) -> Found:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield "error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape."
-    if not has_pictures(env):
+    if not supports_rgb_array(env):
         drawn = "goals and the path to them" if can_draw_goals(achieved) else "nothing"
         yield "ok", f"without the render mode rgb_array, videos show {drawn}"
     actions = env.action_space
@@ -178,7 +200,7 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Fou
     steps = len(recording.rewards)
     if config.max_episode_steps is not None:
         yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
-    elif steps >= MAX_EPISODE_STEPS and not recording.ends.size:
+    elif steps >= MAX_RANDOM_STEPS and not recording.ends.size:
         yield "error", f"no episode ended in {steps} random steps; set env.max_episode_steps."
     else:
         yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
@@ -187,13 +209,13 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Fou
 def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     rows = recording.rows(ROWS)
-    paid, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
+    step_rewards, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
     computed = single_rewards(env, recording.achieved[rows], recording.desired[rows], infos)
-    differs = np.abs(paid - computed) > TOLERANCE * np.maximum(1.0, np.abs(paid))
+    differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
     failed = recording.terminated & ~recording.info_flags(config.success_key)
     usually = "step returns the reward of compute_reward, except"
     if not differs.any():
-        constant = "" if np.ptp(paid) else f", which was {paid[0]:g} in all of them"
+        constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
         yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
     elif config.goal_independent_reward:
         yield "ok", f"{usually} on some steps, as env.goal_independent_reward=true declares"
@@ -203,13 +225,13 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) 
         penalty = "assumed to be a penalty that does not depend on the goal"
         yield "warning", f"{usually} on steps that end an episode without success, {penalty}"
     else:
-        first = np.argmax(differs)
+        paid, wanted = (rewards[np.argmax(differs)] for rewards in (step_rewards, computed))
         yield (
             "error",
-            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid[first]:g} "
-            f"and {computed[first]:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because "
-            "hindsight uses it for replaced goals. If the difference does not depend on the goal, such as an action's "
-            "cost, set env.goal_independent_reward=true.",
+            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid:g} and "
+            f"{wanted:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because hindsight uses it "
+            "for virtual goals. If the difference does not depend on the goal, such as an action's cost, set "
+            "env.goal_independent_reward=true.",
         )
 
 
@@ -237,7 +259,7 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, recording: Recordin
             yield "error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}."
     if config.success_reward is not None and exact < config.success_reward:
         less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}"
-        yield "error", f"{less}: no replaced goal would count as reached; lower it."
+        yield "error", f"{less}: no virtual goal would count as reached; lower it."
     if exact < max(missed) - TOLERANCE:
         both = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
         yield "warning", f"compute_reward gives {both}; check its sign."

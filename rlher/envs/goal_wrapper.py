@@ -6,7 +6,7 @@ Register the result in a module of your own, such as ``my_goals.py``::
     import numpy as np
     from rlher.envs.goal_wrapper import GoalEnvWrapper
 
-    def draw_goal(picture, goal):
+    def sample_goal(picture, goal):
         column = int((goal[0] + 1.2) / 1.8 * picture.shape[1])  # positions are from -1.2 to 0.6
         picture[:, column - 1 : column + 2] = (200, 30, 30)
         return picture
@@ -17,7 +17,7 @@ Register the result in a module of your own, such as ``my_goals.py``::
             goal_of=lambda observation: observation[..., :1],
             reward=lambda achieved, desired: -(np.abs(achieved - desired)[..., 0] > 0.05).astype(np.float32),
             goal_space=gym.spaces.Box(-1.1, 0.4, (1,), np.float32),
-            render_goal=draw_goal,
+            render_goal=sample_goal,
         )
 
     gym.register(id="CarToGoal-v0", entry_point=make, max_episode_steps=200)
@@ -47,12 +47,12 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
     :param reward: function from achieved and desired goals ``(..., goal)`` to rewards ``(...)`` (``reward_func`` of
         cpprb). It must take batches, so reduce over the last axis only.
     :param goal_space: space of the goals.
-    :param draw_goal: function from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
+    :param sample_goal: function from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
     :param success_reward: reward at or above which the goal counts as reached.
     :param ends_on_success: whether reaching the goal ends the episode.
     :param render_goal: function from a picture of the environment, (height, width, 3), uint8, and the desired goal to
         the picture with the goal; it may draw into its first argument. ``None``: videos do not show the goal.
-    :raises ValueError: observations are no ``Box``, or goals are unbounded and there is no ``draw_goal``.
+    :raises ValueError: observations are no ``Box``, or goals are unbounded and there is no ``sample_goal``.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         goal_of: Callable[[np.ndarray], np.ndarray],
         reward: Callable[[np.ndarray, np.ndarray], Any],
         goal_space: spaces.Box,
-        draw_goal: Callable[[np.random.Generator], np.ndarray] | None = None,
+        sample_goal: Callable[[np.random.Generator], np.ndarray] | None = None,
         success_reward: float = 0.0,
         ends_on_success: bool = True,
         render_goal: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> None:
         if not isinstance(env.observation_space, spaces.Box):
             raise ValueError(f"the observation space must be a Box, not {env.observation_space}")
-        if draw_goal is None and not goal_space.is_bounded():
-            raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set draw_goal")
+        if sample_goal is None and not goal_space.is_bounded():
+            raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set sample_goal")
         self.env, self.goal_of, self.reward, self.goal_space = env, goal_of, reward, goal_space
-        self.draw_goal = draw_goal or (lambda generator: generator.uniform(goal_space.low, goal_space.high))
+        self.sample_goal = sample_goal or (lambda generator: generator.uniform(goal_space.low, goal_space.high))
         self.success_reward, self.ends_on_success, self.render_goal = success_reward, ends_on_success, render_goal
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.action_space = env.action_space
@@ -95,7 +95,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         options = dict(options or {})
         given = options.pop("desired_goal", None)
         observation, info = self.env.reset(seed=seed, options=options or None)
-        goal = self.draw_goal(self._goal_rng) if given is None else given
+        goal = self.sample_goal(self._goal_rng) if given is None else given
         self._goal = np.asarray(goal, dtype=self.goal_space.dtype)
         return self._with_goals(observation), info
 

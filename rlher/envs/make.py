@@ -16,7 +16,7 @@ from gymnasium.envs.registration import load_env_creator
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, first_line
-from rlher.core.user_code import build_class
+from rlher.core.user_code import instantiate
 from rlher.envs.checked_env import SuccessInfo
 from rlher.envs.registration import ensure_registered, entry_point
 from rlher.envs.relay import RelayGoals
@@ -113,7 +113,7 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     if render_mode is not None:
         aim_mujoco_camera(env, config.camera)
     for wrapper in config.wrappers:
-        env = build_class("env.wrappers", wrapper, gym.Env, env)
+        env = instantiate("env.wrappers", wrapper, gym.Env, env)
     return env
 
 

@@ -11,7 +11,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import SUCCESS_KEYS, CheckedEnv, as_flag
 
-MAX_EPISODE_STEPS = 1000
+MAX_RANDOM_STEPS = 1000
 SECONDS = 0.3
 """Time for random episodes, before a run and in `rlher check`."""
 
@@ -73,7 +73,7 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
     env.reset(seed=seed)
     started = time.monotonic()
     steps: list[tuple] = []
-    for _ in range(MAX_EPISODE_STEPS):
+    for _ in range(MAX_RANDOM_STEPS):
         if len(steps) >= MIN_STEPS and time.monotonic() - started > (SECONDS if limit_known else SECONDS_WITHOUT_LIMIT):
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
@@ -152,11 +152,13 @@ def _rewards(env: CheckedEnv, recording: Recording) -> tuple[float, set[float]]:
     return float(exact.max()) + 0.0, {*every.tolist()}
 
 
-def _range(best: float, rewards: set[float], paid: np.ndarray, crash_costs: bool) -> list[float | None] | None:
+def _range(best: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool) -> list[float | None] | None:
     """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
-    if len(rewards) == 2 and best == max(rewards) and min(rewards) <= paid.min() and paid.max() <= best:
+    if len(rewards) == 2 and best == max(rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= best:
         return [None if crash_costs else min(rewards), max(rewards)]
-    if best == 0.0 and max(rewards) <= 0.0 and paid.max() <= 0.0:  # a negative distance, with or without penalties
+    if (
+        best == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0
+    ):  # a negative distance, with or without penalties
         return [None, 0.0]
     return None
 

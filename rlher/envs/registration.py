@@ -10,13 +10,11 @@ import os
 import re
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import Any
 
 import gymnasium as gym
-import yaml
 from gymnasium.envs.registration import EnvCreator
 
-from rlher.config.conf_files import conf_files
+from rlher.config.conf_files import conf_env, conf_files
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
 
@@ -35,12 +33,7 @@ EXTRAS = {"panda_gym": "panda"}
 """The extra of pip that installs a package."""
 
 
-def read_env_yaml(name: str) -> dict[str, Any]:
-    """Return the content of ``conf/env/<name>.yaml``."""
-    return yaml.safe_load(conf_files("env")[name].read_text("utf-8"))
-
-
-def list_envs() -> list[dict[str, str]]:
+def list_envs() -> list[dict[str, str | None]]:
     """Return the rows of `rlher list envs`, sorted by name; no environment is built.
 
     Each has ``env``, ``actions``, ``needs`` (the command that installs its package, empty if it is installed), and
@@ -49,10 +42,9 @@ def list_envs() -> list[dict[str, str]]:
     missing = [extra for package, extra in EXTRAS.items() if find_spec(package) is None]
     rows = []
     for name in conf_files("env"):
-        keys = read_env_yaml(name)
-        needs = f"pip install 'rlher[{keys['extra']}]'" if keys.get("extra") in missing else ""
-        actions, description = (keys.get(key, "") for key in ("actions", "description"))
-        rows.append({"env": name, "actions": actions, "needs": needs, "description": description})
+        env = conf_env(name)
+        needs = f"pip install 'rlher[{env.extra}]'" if env.extra in missing else ""
+        rows.append({"env": name, "actions": env.actions, "needs": needs, "description": env.description})
     return rows
 
 
@@ -129,6 +121,6 @@ def _import_quietly(family: str) -> None:
             f"{family} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
         ) from error
     if family == "highway_env":
-        from rlher.envs.fast_parking import patch_highway_env
+        from rlher.envs.highway_env_patch import patch_highway_env
 
         patch_highway_env()

@@ -28,7 +28,7 @@ def has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def has_pictures(env: gym.Env) -> bool:
+def supports_rgb_array(env: gym.Env) -> bool:
     """Return whether an environment can return pictures of itself."""
     return "rgb_array" in (env.metadata.get("render_modes") or ())
 

@@ -15,9 +15,9 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices,
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import RunError
-from rlher.core.rng import seed_generators
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
-from rlher.her.storage import LOST
+from rlher.core.rng import set_random_seed
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
+from rlher.her.storage import LOST_STEP
 
 
 class RestartLimit:
@@ -60,9 +60,9 @@ class EnvService:
     def __init__(self, build: Callable[[], gym.Env], seeds: Sequence[int]) -> None:
         self.envs: list[gym.Env] = []
         for seed in seeds:
-            seed_generators(seed)
+            set_random_seed(seed)
             self.envs.append(build())
-            report()
+            report_progress()
         self._reset_infos: list[dict[str, Any]] = [{} for _ in seeds]
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
@@ -70,9 +70,9 @@ class EnvService:
         results = []
         for index, (seed, given) in enumerate(zip(seeds, options, strict=True)):
             if seed is not None:
-                seed_generators(seed)
+                set_random_seed(seed)
             results.append(self.envs[index].reset(seed=seed, options=given or None))
-            report()
+            report_progress()
         self._reset_infos = [info for _, info in results]
         return results
 
@@ -86,7 +86,7 @@ class EnvService:
             if done:
                 info["terminal_observation"] = observation
                 observation, self._reset_infos[index] = self.envs[index].reset()
-            report()
+            report_progress()
             results.append((observation, reward, done, info, self._reset_infos[index]))
         return results
 
@@ -130,7 +130,7 @@ class RestartingSubprocVecEnv(VecEnv):
         self.reward_env = reward_env
         self.restarts = 0
         """Number of workers that were replaced."""
-        self._step_timeout, self._build_seeds = config.step_time_limit, seeds
+        self._step_timeout, self._build_seeds = config.step_timeout_seconds, seeds
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
         self._indices: list[list[int]] = [part.tolist() for part in parts]
         """Environments of each worker."""
@@ -176,7 +176,7 @@ class RestartingSubprocVecEnv(VecEnv):
         results = self._results(self._lost_step)
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
         for limit, part in zip(self._limits, self._indices, strict=True):
-            if any(dones[index] and LOST not in infos[index] for index in part):
+            if any(dones[index] and LOST_STEP not in infos[index] for index in part):
                 limit.episode_finished()
         return self._stack(self._last_obs), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
 
@@ -234,7 +234,7 @@ class RestartingSubprocVecEnv(VecEnv):
     def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
         """Return a substitute for the result of a step whose worker was lost."""
         first_obs, reset_info = self._first_of_new.pop(index)
-        info = {LOST: True, "TimeLimit.truncated": True, "terminal_observation": self._last_obs[index]}
+        info = {LOST_STEP: True, "TimeLimit.truncated": True, "terminal_observation": self._last_obs[index]}
         return first_obs, 0.0, True, info, reset_info
 
     @contextlib.contextmanager

@@ -23,19 +23,6 @@ from rlher.run.run_folder import MODELS, RunFolder
 
 
 @dataclass(frozen=True)
-class Agent:
-    """A policy with the environment it acts in.
-
-    :param policy: maps one observation of ``env`` to one action.
-    :param model: what ``policy`` belongs to.
-    """
-
-    policy: Policy
-    env: gym.Env
-    model: OffPolicyAlgorithm
-
-
-@dataclass(frozen=True)
 class ModelChoice:
     """A model of a run, or of an agent that comes with rlher.
 
@@ -59,7 +46,7 @@ class ModelChoice:
 
         :raises UserError: there is no such model, or it is damaged.
         """
-        steps = f"after {model_file.read_timesteps(self.run.model(self.which)):,} steps"
+        steps = f"after {model_file.read_timesteps(self.run.model_path(self.which)):,} steps"
         return f"{self.which} model, {steps}" if self.which in MODELS else f"model {steps}"
 
     @property
@@ -68,21 +55,23 @@ class ModelChoice:
         agent = self.config.agent
         return {"agent": agent} if agent else {"run": str(self.run), "model": self.which}
 
-    def load(self) -> Agent:
-        """Load the agent, and make its environment.
+    def load(self, env: gym.Env) -> OffPolicyAlgorithm:
+        """Load the model.
 
+        :param env: environment of the run, for its spaces.
         :raises UserError: there is no such model, or it is damaged.
         """
-        env = make_env(self.run.config.env)
         validate_actions(self.run.config.algo.name, env.action_space)
-        model = load_model(self.run.config, self.run.model(self.which), env, self.config.device)
-        return Agent(make_policy(model, self.config.deterministic), env, model)
+        return load_model(self.run.config, self.run.model_path(self.which), env, self.config.device)
+
+    def load_policy(self, env: gym.Env) -> Policy:
+        """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
+        return make_policy(self.load(env), self.config.deterministic)
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
-        agent = self.load()
-        with closing(agent.env):
-            played = play_episodes(agent.env, agent.policy, episodes, seed)
+        with closing(make_env(self.run.config.env)) as env:
+            played = play_episodes(env, self.load_policy(env), episodes, seed)
             return {**self.keys, **summarize(list(with_bar(played, episodes)))}
 
 

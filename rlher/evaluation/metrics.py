@@ -1,4 +1,4 @@
-"""The metrics of an evaluation. Adding one is an attribute of ``Episode`` and an entry in ``METRICS``.
+"""The metrics of an evaluation. To add one, add an attribute to ``Episode`` and an entry to ``METRICS``.
 
 The columns of ``evaluations.csv``, the keys of ``result.json``, axis labels, tables and logs derive from this list.
 """
@@ -65,7 +65,7 @@ METRICS = (
     ),
     Metric("crash_rate", "crashed", "crashed", "crash rate", is_rate=True, optional=True),
 )
-BY_NAME = {metric.name: metric for metric in METRICS}
+METRICS_BY_NAME = {metric.name: metric for metric in METRICS}
 
 SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 """Keys of the 95 % Wilson interval of the success rate."""
@@ -76,7 +76,7 @@ TARGET_SUCCESS = 90
 STEPS_TO = (50, TARGET_SUCCESS)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
 
-COLUMNS = ("timesteps", *BY_NAME, "episodes", "updates", "wall_seconds")
+COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 """Columns of ``evaluations.csv``."""
 
 REQUIRED = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}

@@ -1,4 +1,4 @@
-"""Evaluation episodes in worker processes beside training, or in this process.
+"""EpisodeFutures episodes in worker processes beside training, or in this process.
 
 The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each is played in a new
 environment, and every episode has its own seed. So the results do not depend on the number of processes.
@@ -14,8 +14,8 @@ from functools import partial
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.rng import preserve_rng_state, seed_generators
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report
+from rlher.core.rng import preserve_rng_state, set_random_seed
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartLimit
 from rlher.evaluation.agent import load_model
@@ -25,11 +25,11 @@ EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
 
 
-Evaluation = list[Future[list[Episode]]]
+EpisodeFutures = list[Future[list[Episode]]]
 """The episodes of each batch of an evaluation."""
 
 
-def wait_for_episodes(evaluation: Evaluation) -> list[Episode]:
+def wait_for_episodes(evaluation: EpisodeFutures) -> list[Episode]:
     """Wait for the episodes and return them in the order of their seeds.
 
     :raises RunError: the environment failed, or its processes were lost too often.
@@ -60,15 +60,15 @@ def play_seeds(
     with preserve_rng_state(), ExitStack() as stack:
         stack.callback(th.set_num_threads, threads)
         th.set_num_threads(1)
-        seed_generators(seeds[0])
+        set_random_seed(seeds[0])
         env = stack.enter_context(closing(make_env(config.env)))
         policy = make_policy(load_model(config, io.BytesIO(model), env))
         for seed in seeds:
-            seed_generators(seed)
+            set_random_seed(seed)
             on_episode(play_episode(env, policy, seed, on_step))
 
 
-class PlayerService:
+class EvaluationService:
     """What a worker does: it plays batches of episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
@@ -77,7 +77,7 @@ class PlayerService:
 
     def play(self, model: bytes, seeds: Sequence[int]) -> None:
         """Report each episode when it is over, and progress at each step."""
-        play_seeds(self._config, model, seeds, on_episode=report, on_step=lambda *_: report())
+        play_seeds(self._config, model, seeds, on_episode=report_progress, on_step=lambda *_: report_progress())
 
 
 class EvaluationWorkers:
@@ -95,7 +95,7 @@ class EvaluationWorkers:
         """The worker of each thread, by the thread's id."""
         self._closed = False
 
-    def start(self, model: bytes, episodes: int, seed: int) -> Evaluation:
+    def start(self, model: bytes, episodes: int, seed: int) -> EpisodeFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
@@ -115,7 +115,7 @@ class EvaluationWorkers:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
         self._closed = True
         for worker in list(self._workers.values()):
-            worker.hang_up()
+            worker.disconnect()
         try:
             if self._threads:
                 self._threads.shutdown(cancel_futures=True)
@@ -136,7 +136,7 @@ class EvaluationWorkers:
                 worker = self._worker()
                 worker.send("play", model, missing)
                 # The environment is built before the first step.
-                worker.receive(env.step_time_limit, on_episode, extra_seconds=BUILD_SECONDS)
+                worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._closed:
@@ -149,8 +149,8 @@ class EvaluationWorkers:
         """Return the worker of this thread, which is started by the first call."""
         thread = threading.get_ident()
         if thread not in self._workers:
-            worker = self._workers[thread] = Worker(partial(PlayerService, self._config), [__name__])
+            worker = self._workers[thread] = Worker(partial(EvaluationService, self._config), [__name__])
             if self._closed:
-                worker.hang_up()
+                worker.disconnect()
             worker.receive(BUILD_SECONDS)
         return self._workers[thread]

@@ -17,7 +17,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
-from rlher.envs.rendering import can_draw_goals, choose_mujoco_renderer, has_pictures
+from rlher.envs.rendering import can_draw_goals, choose_mujoco_renderer, supports_rgb_array
 from rlher.evaluation.captions import add_caption, goal_text
 from rlher.evaluation.goal_picture import GoalPicture
 from rlher.evaluation.rollout import Episode, Observation
@@ -98,7 +98,7 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if has_pictures(self._env):
+        if supports_rgb_array(self._env):
             choose_mujoco_renderer()
             image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         elif can_draw_goals(observation["achieved_goal"].shape):
@@ -140,19 +140,19 @@ def record_video(
     yield recorder
     if recorder.failed or not recorder.episodes:
         return
-    (height, width, _), fps = recorder.shape, env.metadata.get("render_fps") or 30
-    down, right = height + GAP, width + GAP
-    sides = [side + side % 2 for side in (grid[1] * down - GAP, columns * right - GAP)]  # H.264: even sides
-    with open_video(path, (sides[1], sides[0]), fps) as append:
+    (tile_height, tile_width, _), fps = recorder.shape, env.metadata.get("render_fps") or 30
+    down, right = tile_height + GAP, tile_width + GAP
+    page_height, page_width = (side + side % 2 for side in (grid[1] * down - GAP, columns * right - GAP))  # for H.264
+    with open_video(path, (page_width, page_height), fps) as append:
         for first in range(0, len(recorder.episodes), cells):
             page = recorder.episodes[first : first + cells]
-            frame = np.full((*sides, 3), BACKGROUND, dtype=np.uint8)
+            frame = np.full((page_height, page_width, 3), BACKGROUND, dtype=np.uint8)
             for step in range(max(map(len, page)) + round(LAST_FRAME_SECONDS * fps)):
                 for index, pictures in enumerate(page):
                     if step < len(pictures):  # an episode that is over keeps its last picture
                         row, column = divmod(index, columns)
                         picture = np.frombuffer(zlib.decompress(pictures[step]), np.uint8).reshape(recorder.shape)
-                        frame[row * down :, column * right :][:height, :width] = picture
+                        frame[row * down :, column * right :][:tile_height, :tile_width] = picture
                 append(frame)
 
 

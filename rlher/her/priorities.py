@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import import_named
-from rlher.her.storage import ACHIEVED, Ids, Positions, Storage
+from rlher.core.user_code import import_object
+from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -22,10 +22,10 @@ LARGEST_GAIN = 0.5
 
 
 class Priority:
-    """Samples transitions of a storage: in this class uniformly, in its subclasses by priority.
+    """Samples transitions of a storage uniformly; a subclass samples them by priority.
 
     :param storage: what to sample from, without its demonstrations.
-    :param options: of the subclass. A saved state is restored only if they are the same.
+    :param options: arguments of the subclass. A saved state is restored only if they are equal.
     """
 
     def __init__(self, storage: Storage, **options: Any) -> None:
@@ -102,7 +102,7 @@ class TDError(Priority):
         positions = self.tree.find((rng.permutation(count) + rng.random(count)) / count)
         beta = self.beta + (1 - self.beta) * min(1.0, self.batches / self.beta_steps)
         self.batches += 1
-        weights = (self.storage.count * self.tree.leaves[positions] / self.tree.total) ** -beta
+        weights = (self.storage.n_transitions * self.tree.leaves[positions] / self.tree.total) ** -beta
         return self.storage.ids_at(positions), weights / weights.max()
 
     def update(self, ids: Ids, errors: NDArray) -> None:
@@ -148,8 +148,8 @@ class Energy(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
-    episodes stored; then a transition uniformly from the episode. The steps of running episodes count as average. As in
-    the paper no weights correct the bias. Of goals with parts only the part of the task gives energy.
+    episodes stored; then a transition uniformly from the episode. Steps of running episodes count as average. As in the
+    paper there are no importance weights. Where goals have parts, only the part of the task counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than
@@ -218,7 +218,7 @@ class Energy(Priority):
         """Return the energy of a finished episode."""
         storage = self.storage
         positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
-        goals = [storage.rows["obs"][ACHIEVED][positions[:1]], storage.next_achieved[positions]]
+        goals = [storage.rows["obs"][ACHIEVED_GOAL][positions[:1]], storage.next_achieved[positions]]
         path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.size] for goal in goals], dtype=np.float64)
         moves = np.diff(path, axis=0)
         squared = (moves**2).sum(axis=1)
@@ -272,16 +272,16 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
 
 
 def make_priority(name: str | type[Priority], storage: Storage, **options: Any) -> Priority:
-    """Return the priority of that name.
+    """Return a priority for a storage.
 
-    :param name: or a subclass of :class:`Priority` of the user's own, or its ``module:Class``.
+    :param name: of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's own class cannot be imported.
     """
     if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    found = name if isinstance(name, type) else PRIORITIES.get(name) or import_named("her.priority", name, Priority)
+    found = name if isinstance(name, type) else PRIORITIES.get(name) or import_object("her.priority", name, Priority)
     if found.update is not Priority.update and found.state_dict is Priority.state_dict:
         raise ValueError(f"{found.__name__} defines update, so it needs state_dict and load_state_dict.")
     return found(storage, **options)

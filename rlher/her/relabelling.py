@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
-from rlher.her.storage import GOAL, Ids, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
 
-class Relabelled(NamedTuple):
+class RelabelledBatch(NamedTuple):
     """Transitions under their new goals.
 
     :param rows: (batch,) of ``Storage.rows``, with the new goals in ``obs``.
@@ -50,22 +50,22 @@ class Relabeller:
     gamma: float
     part_shares: Sequence[float] | None = None
 
-    def relabel(self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator) -> Relabelled:
+    def relabel(self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
         recompute = n_real < len(ids) or self.part_shares is not None
         if recompute:
             self.reward_and_done.update_statistics(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
-        goals, changed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
+        goals, recomputed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
         if self.n_steps > 1:
-            return self._sum_steps(storage, ids, rows, goals, changed)
+            return self._sum_steps(storage, ids, rows, goals, recomputed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if recompute:
-            rewards[changed], dones[changed] = self.reward_and_done.rewards_and_dones(
-                storage, positions[changed], rows[changed], goals
+            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
+                storage, positions[recomputed], rows[recomputed], goals
             )
-        return Relabelled(rows, next_obs, rewards, dones, None)
+        return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
     def _replace_goals(
         self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_real: int, rng: np.random.Generator
@@ -75,8 +75,8 @@ class Relabeller:
         :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
         """
         changed: slice | NDArray = slice(n_real, None)
-        own_goals, next_goals = rows["obs"][GOAL], next_obs[GOAL]
-        goals = own_goals[n_real:]
+        original_goals, next_goals = rows["obs"][DESIRED_GOAL], next_obs[DESIRED_GOAL]
+        goals = original_goals[n_real:]
         if n_real < len(ids):
             episodes = rows["episode"][n_real:]
             request = GoalRequest(
@@ -95,48 +95,48 @@ class Relabeller:
             is_kept = chosen == KEEP
             if is_kept.any():
                 changed, goals = n_real + np.flatnonzero(~is_kept), goals[~is_kept]
-            own_goals[changed] = next_goals[changed] = goals
+            original_goals[changed] = next_goals[changed] = goals
         if self.part_shares is not None:  # the goal may change in every step: use the one before the step
-            next_goals[:] = own_goals
-            return own_goals, slice(0, None)
+            next_goals[:] = original_goals
+            return original_goals, slice(0, None)
         return goals, changed
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
-        """Return (n, …) the goals that a strategy chose; any goal where it keeps the original one."""
-        # Negative numbers, KEEP and DESIRED - id, have positions as well. What is read there is not used.
+        """Return the goals (n, …) that a strategy chose; arbitrary ones where it keeps the original goal."""
+        # KEEP and DESIRED - id are negative, but have valid positions too; what is read there is not used.
         goals = storage.next_achieved.take(storage.positions(chosen), axis=0)
         if self.part_shares is not None:
             goals = keep_one_part(goals, self.part_shares, rng)
         is_desired = chosen <= DESIRED
         if is_desired.any():  # these have a single part already
-            goals[is_desired] = storage.rows["obs"][GOAL][storage.positions(DESIRED - chosen[is_desired])]
+            goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][storage.positions(DESIRED - chosen[is_desired])]
         return goals
 
     def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, changed: slice | NDArray
-    ) -> Relabelled:
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice | NDArray
+    ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
         :param goals: under which rewards are recomputed at every step.
-        :param changed: the transitions that these goals belong to.
+        :param recomputed: the transitions that these goals belong to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
         last = storage.last_id.take(rows["episode"])[:, None]
         positions = storage.positions(np.minimum(window, last))
         steps = storage.rows.take(positions)
         rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
-        if len(flat := positions[changed].reshape(-1)):
-            goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            recomputed = self.reward_and_done.rewards_and_dones(storage, flat, steps[changed].reshape(-1), goal_of_step)
-            rewards[changed], dones[changed] = (each.reshape(-1, self.n_steps) for each in recomputed)
+        if len(flat := positions[recomputed].reshape(-1)):
+            goal_of_step, flat_rows = np.repeat(goals, self.n_steps, axis=0), steps[recomputed].reshape(-1)
+            both = self.reward_and_done.rewards_and_dones(storage, flat, flat_rows, goal_of_step)
+            rewards[recomputed], dones[recomputed] = (each.reshape(-1, self.n_steps) for each in both)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
         _, next_obs = storage.transitions(ends, storage.positions(ends))
-        next_obs[GOAL][changed] = goals
-        return Relabelled(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
+        next_obs[DESIRED_GOAL][recomputed] = goals
+        return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
 def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:

@@ -20,8 +20,8 @@ from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
-from rlher.her.rewards import RewardFunction
-from rlher.her.storage import ACHIEVED, GOAL, LOST, Batch, Ids, Layout, Storage
+from rlher.her.reward_function import RewardFunction
+from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, LOST_STEP, Ids, Layout, Observations, Storage
 from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
 from rlher.her.trajectories import Trajectory, store
 
@@ -176,8 +176,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :raises ValueError: there are none, they do not fit the spaces, transitions are stored already, or infos are
             stored, which demonstrations do not have.
         """
-        if self.storage.count or self.copy_info_dict:
-            raise ValueError("demonstrations have no infos, but the buffer has copy_info_dict=True, or is not empty.")
+        if self.storage.n_transitions or self.copy_info_dict:
+            raise ValueError("set_demonstrations needs an empty buffer without infos; set copy_info_dict=False.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
@@ -189,8 +189,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def add(  # type: ignore[override]
         self,
-        obs: Batch,
-        next_obs: Batch,
+        obs: Observations,
+        next_obs: Observations,
         action: NDArray,
         reward: NDArray,
         done: NDArray,
@@ -209,7 +209,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
         done = np.asarray(done, dtype=bool)
         terminated = done & ~np.array(timed_out, dtype=bool)
-        stored = [env for env, info in enumerate(infos) if not info.get(LOST)]
+        stored = [env for env, info in enumerate(infos) if not info.get(LOST_STEP)]
         stored_infos = infos if self.copy_info_dict else None
         self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored, stored_infos)
         self.pos += 1
@@ -241,7 +241,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     @property
     def n_transitions(self) -> int:
         """Transitions stored, over all environments, without the demonstrations."""
-        return self.storage.count
+        return self.storage.n_transitions
 
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
@@ -269,9 +269,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :return: tensors on the buffer's device.
         :raises RuntimeError: nothing is stored yet.
         """
-        if self.storage.count == 0:
+        if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
-        # Which transitions: by priority, and the demonstrations around the border of real and virtual ones.
+        # Which transitions: by priority; a block across the border of real and virtual ones is demonstrations.
         ids, weights = sample_ids(self.priority, batch_size, self.rng)
         n_real = self._n_real(batch_size)
         demonstrations = None
@@ -307,7 +307,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         )
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
-        """Return an array as a tensor on the buffer's device. On the processor they share their memory."""
+        """Return an array as a tensor on the buffer's device; ``copy`` is ignored. On the CPU they share memory."""
         tensor = th.from_numpy(array)  # as_tensor takes three times as long
         return tensor if self.device == CPU else tensor.to(self.device)
 
@@ -424,7 +424,10 @@ RANGES = {
 
 
 def _validate(given: Mapping[str, Any]) -> None:
-    """Raise ValueError for an argument of the buffer that is out of its range, or spaces that cannot be stored."""
+    """Raise ValueError for an argument of the buffer that is out of its range, or spaces that cannot be stored.
+
+    :param given: the constructor's arguments by name.
+    """
     for name, (low, high) in RANGES.items():
         if given[name] is not None and not low <= given[name] <= high:
             raise ValueError(f"{name}={given[name]} is invalid; use a number from {low} to {high}.")
@@ -432,13 +435,15 @@ def _validate(given: Mapping[str, Any]) -> None:
         raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once in any case.")
     space = given["observation_space"]
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
-    if missing := sorted({ACHIEVED, GOAL} - keys.keys()):
+    if missing := sorted({ACHIEVED_GOAL, DESIRED_GOAL} - keys.keys()):
         raise ValueError(f"the observation space has no {' and no '.join(missing)}; use a goal environment.")
-    achieved, desired = (int(np.prod(keys[key].shape or ())) for key in (ACHIEVED, GOAL))
+    achieved, desired = (int(np.prod(keys[key].shape or ())) for key in (ACHIEVED_GOAL, DESIRED_GOAL))
     if achieved != desired or achieved == 0:
-        raise ValueError(f"{ACHIEVED} has {achieved} entries and {GOAL} {desired}; use the same number above 0.")
+        raise ValueError(
+            f"{ACHIEVED_GOAL} has {achieved} entries and {DESIRED_GOAL} {desired}; use the same number above 0."
+        )
     if (shares := given["goal_part_shares"]) is not None:
         if len(shares) < 2 or desired % len(shares) or min(shares) < 0 or not sum(shares) > 0:
-            raise ValueError(f"goal_part_shares={shares!r} is invalid; give one weight for each of equal parts.")
+            raise ValueError(f"goal_part_shares={shares!r} is invalid; give one weight for each part of equal size.")
         if given["strategy"] is mix or given["n_steps"] > 1:
             raise ValueError("goal_part_shares (relay sub-goals) needs n_steps=1 and another strategy than mix.")

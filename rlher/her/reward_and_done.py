@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.rewards import RewardFunction
-from rlher.her.storage import GOAL, Positions, Storage
+from rlher.her.reward_function import RewardFunction
+from rlher.her.storage import DESIRED_GOAL, Positions, Storage
 
 Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -33,7 +33,7 @@ class RewardStatistics:
     """What the stored transitions show about the reward under their own goals, as JSON values.
 
     :param transitions: for each ring of the storage, number of transitions observed.
-    :param values: values of ``compute_reward`` until there are three: the reward is sparse while there are two.
+    :param values: distinct values of ``compute_reward``, collected until there are three; two mean a sparse reward.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
     :param ended: transitions that reached their goal and ended the episode.
     :param continued: transitions that reached their goal and did not end the episode.
@@ -91,7 +91,7 @@ class RewardAndDone:
             positions = storage.positions(part)
             rows, next_obs = storage.transitions(part, positions)
             # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
-            goal_rewards = self._compute_reward(storage, positions, next_obs[GOAL])
+            goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
             if self.statistics.reward_at_goal is None:
                 self.add_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
             self.add_rewards(goal_rewards, rows["terminated"])
@@ -159,19 +159,19 @@ class RewardAndDone:
         done = self.done(goal_rewards, rows["terminated"], rows["reward"] - rows["goal_independent"])
         return goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards, done
 
-    def done(self, goal_rewards: Floats, terminated: Bools, own_goal_rewards: Floats) -> Bools:
+    def done(self, goal_rewards: Floats, terminated: Bools, original_goal_rewards: Floats) -> Bools:
         """Return (n,) ``done`` of transitions under new goals.
 
         :param goal_rewards: (n,) ``compute_reward`` under the new goals.
         :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
-        :param own_goal_rewards: (n,) ``compute_reward`` under the goals as collected.
+        :param original_goal_rewards: (n,) ``compute_reward`` under the goals as collected.
         """
         mode = self.done_mode
         if mode == "keep":
             return terminated
         if mode == "never":
             return np.zeros_like(terminated)
-        is_failure = terminated & ~self.is_reached(own_goal_rewards)  # a crash stays terminal under any goal
+        is_failure = terminated & ~self.is_reached(original_goal_rewards)  # a crash stays terminal under any goal
         return self.is_reached(goal_rewards) | is_failure
 
     def is_reached(self, goal_rewards: Floats) -> Bools:

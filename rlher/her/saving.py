@@ -18,9 +18,9 @@ from rlher.her.storage import Storage
 
 VERSION = 11
 STATE = "state"
-"""Array of the file that holds a JSON text: what the other arrays belong to."""
-OF_PRIORITIES = "priorities/"
-"""Beginning of the names of the priorities' arrays in the file."""
+"""Name of the array that holds the metadata of the file, as JSON text."""
+PREFIX = "priorities/"
+"""Prefix of the names of the priorities' arrays."""
 
 
 def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], priorities: Mapping[str, NDArray]) -> None:
@@ -41,7 +41,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
         "extra": extra,
     }
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
-        arrays: Any = {f"{OF_PRIORITIES}{name}": array for name, array in priorities.items()} | storage.state_dict()
+        arrays: Any = {f"{PREFIX}{name}": array for name, array in priorities.items()} | storage.state_dict()
         np.savez(file, **{STATE: np.array(json.dumps(state)), **arrays})
 
 
@@ -67,5 +67,5 @@ def load(
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")
     storage.added[:], storage.running[:] = state["added"], state["running"]
     storage.load_state_dict(arrays)
-    of_priorities = {name: array for name, array in arrays.items() if name.startswith(OF_PRIORITIES)}
-    return storage, state["extra"], {name.removeprefix(OF_PRIORITIES): array for name, array in of_priorities.items()}
+    priorities = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
+    return storage, state["extra"], priorities

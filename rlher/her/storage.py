@@ -10,10 +10,10 @@ misses. The desired goal is one of them, because an environment may move it with
 each transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They
 have the environment's precision, because rewards depend on it.
 
-Each ring counts its transitions from 0 on. The *id* of a transition is this count plus :data:`SPAN` times the number of
-its ring. Rings are numbered as the environments are; that of the demonstrations is the last. Consecutive transitions of
-an episode have consecutive ids. A *position* in the arrays is an id's number modulo the size of its ring, within the
-ring.
+Each ring counts its transitions from 0. The *id* of a transition is this count plus :data:`IDS_PER_RING` times the
+ring's index; environment i has ring i, and the demonstrations have the last one. So consecutive transitions of an
+episode have consecutive ids. The *position* of a transition in the arrays is its ring's start plus the count modulo the
+ring's size.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ACHIEVED, GOAL = "achieved_goal", "desired_goal"
+ACHIEVED_GOAL, DESIRED_GOAL = "achieved_goal", "desired_goal"
 
-LOST = "lost_step"
+LOST_STEP = "lost_step"
 """Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
 
-SPAN_BITS = 40
-SPAN = 1 << SPAN_BITS
+RING_SHIFT = 40
+IDS_PER_RING = 1 << RING_SHIFT
 """Ids of one ring; more than can ever be added to it."""
 
 EPISODE_ARRAYS = ("first_id", "last_id", "last_obs")
 
-Batch = Mapping[str, NDArray]
+Observations = Mapping[str, NDArray]
 Ids = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class Layout:
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
-        achieved = np.dtype((observation[ACHIEVED][0], observation[GOAL][1]))
+        achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
         return cls(np.dtype(fields, align=True), obs, achieved)
 
     def __str__(self) -> str:
@@ -119,11 +119,11 @@ class Storage:
 
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
-        # One row more than transitions: it repeats a ring's first row, so that a row and the next are always adjacent.
-        # The episodes of a ring are stored in turn as well, in as many places.
+        # Each ring has one row more than transitions: a copy of its first row, so that a row and the next are adjacent.
+        # The arrays of episodes are rings as well, with as many entries.
         count = sum(self.sizes + 1)
-        self._repeats = np.cumsum(self.sizes + 1) - 1
-        self.starts = self._repeats - self.sizes
+        self._wrap_positions = np.cumsum(self.sizes + 1) - 1
+        self.starts = self._wrap_positions - self.sizes
         self.rows, self.next_achieved = np.zeros(count, self.layout.row), np.zeros(count, self.layout.achieved)
         self.infos = None
         self.first_id, self.last_id = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -139,13 +139,13 @@ class Storage:
 
     def add(
         self,
-        obs: Batch,
-        next_obs: Batch,
+        obs: Observations,
+        next_obs: Observations,
         action: NDArray,
         reward: NDArray,
         done: NDArray,
         terminated: NDArray,
-        stored: list[int],
+        env_indices: list[int],
         infos: list[dict[str, Any]] | None,
     ) -> None:
         """Store one transition of every environment.
@@ -157,7 +157,7 @@ class Storage:
         :param reward: (n_envs,) rewards.
         :param done: (n_envs,) whether the episode ended, for whatever reason.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
-        :param stored: numbers of the environments whose step is stored.
+        :param env_indices: indices of the environments whose step is stored.
         :param infos: stored for ``compute_reward`` if given.
         """
         rows, last_obs = np.zeros(self.n_envs, self.layout.row), np.zeros(self.n_envs, self.layout.observation)
@@ -168,19 +168,19 @@ class Storage:
         before = self.last_obs.take(self.newest_episode[: self.n_envs])
         if packed.tobytes() != before.tobytes():  # some environment was reset
             self.running[: self.n_envs] &= [x.tobytes() == y.tobytes() for x, y in zip(packed, before, strict=True)]
-        for env in stored:
+        for env in env_indices:
             if not self.running[env]:
                 self._begin_episode(env)
         episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"], rows["terminated"], rows["episode"] = reward, terminated, episodes
-        positions = np.array([self._take_position(env) for env in stored], np.int64)
-        self.rows.put(positions, rows.take(stored))
-        self.last_obs.put(episodes[stored], last_obs.take(stored))
-        achieved = np.asarray(next_obs[ACHIEVED]).reshape(self.n_envs, *self.next_achieved.shape[1:])
-        self.next_achieved[positions] = achieved[stored]
+        positions = np.array([self._take_position(env) for env in env_indices], np.int64)
+        self.rows.put(positions, rows.take(env_indices))
+        self.last_obs.put(episodes[env_indices], last_obs.take(env_indices))
+        achieved = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.n_envs, *self.next_achieved.shape[1:])
+        self.next_achieved[positions] = achieved[env_indices]
         if infos is not None:
-            self._store_infos(positions, [infos[env] for env in stored])
+            self._store_infos(positions, [infos[env] for env in env_indices])
         self.running[: self.n_envs][done] = False
 
     def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
@@ -202,16 +202,16 @@ class Storage:
         start = self.starts[ring]
         self.newest_episode[ring] = episode = start + (self.newest_episode[ring] + 1 - start) % (self.sizes[ring] + 1)
         self.running[ring] = True
-        self.first_id[episode] = ring * SPAN + self.added[ring]
+        self.first_id[episode] = ring * IDS_PER_RING + self.added[ring]
 
     def _take_position(self, ring: int) -> int:
         """Return the position of the running episode's next transition, after evicting the oldest one from it."""
         number, size = int(self.added[ring]), int(self.sizes[ring])
         position = int(self.starts[ring]) + number % size
         self.added[ring] = number + 1
-        self.last_id[self.newest_episode[ring]] = ring * SPAN + number
+        self.last_id[self.newest_episode[ring]] = ring * IDS_PER_RING + number
         if number >= size:
-            self.first_id[self.rows["episode"][position]] = ring * SPAN + number - size + 1
+            self.first_id[self.rows["episode"][position]] = ring * IDS_PER_RING + number - size + 1
         return position
 
     def _store_infos(self, positions: Positions, infos: list[dict[str, Any]]) -> None:
@@ -238,7 +238,7 @@ class Storage:
     # ----------------------------------------------------------------------------------------------- reading
 
     @property
-    def count(self) -> int:
+    def n_transitions(self) -> int:
         """Transitions stored, over all environments, without the demonstrations."""
         return sum(self._counts.tolist()[: self.n_envs])
 
@@ -258,12 +258,12 @@ class Storage:
         :param since: leave out transitions with a smaller number.
         """
         oldest = max(self.added[ring] - self.sizes[ring], since)
-        return ring * SPAN + np.arange(oldest, self.added[ring])
+        return ring * IDS_PER_RING + np.arange(oldest, self.added[ring])
 
     def ids_since(self, numbers: Iterable[int]) -> Ids:
-        """Return the ids of transitions from these numbers on, ring by ring.
+        """Return the ids of all transitions but the first ``numbers[ring]`` that were added to each ring.
 
-        :param numbers: of the first rings; the others are left out.
+        :param numbers: one for each of the first rings; the other rings are left out.
         """
         return np.concatenate([self.ids(ring, number) for ring, number in enumerate(numbers)])
 
@@ -289,39 +289,39 @@ class Storage:
         ends = np.cumsum(self._counts[: self.n_envs])
         number = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
         env = np.searchsorted(ends, number, side="right")
-        return number + (np.arange(self.n_envs) * SPAN + self.added[: self.n_envs] - ends)[env]
+        return number + (np.arange(self.n_envs) * IDS_PER_RING + self.added[: self.n_envs] - ends)[env]
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over the demonstrations."""
-        return self.n_envs * SPAN + (rng.random(count) * self.sizes[self.n_envs]).astype(np.int64)
+        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.sizes[self.n_envs]).astype(np.int64)
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
         if len(self.sizes) == 1:  # the usual case in a third of the time
             return ids % self.capacity
-        ring, number = ids >> SPAN_BITS, ids & (SPAN - 1)
+        ring, number = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         return self.starts.take(ring) + number % self.sizes.take(ring)
 
     def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
         """Return the position of the newest transition of each of these rings, none of which is empty."""
-        return self.positions(rings * SPAN + self.added[rings] - 1)
+        return self.positions(rings * IDS_PER_RING + self.added[rings] - 1)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the environments' transitions at these positions."""
         env, offset = np.divmod(positions, self.capacity + 1)
         newest = self.added[env] - 1
-        return env * SPAN + newest - (newest - offset) % self.capacity
+        return env * IDS_PER_RING + newest - (newest - offset) % self.capacity
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of transitions that are stored, demonstrations included."""
-        ring, number = ids >> SPAN_BITS, ids & (SPAN - 1)
+        ring, number = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         exists = (ring >= 0) & (ring < len(self.sizes))
         added, size = (of_ring[np.where(exists, ring, 0)] for of_ring in (self.added, self.sizes))
         return exists & (number < added) & (number >= added - size)
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of demonstrations."""
-        return ids >> SPAN_BITS == self.n_envs
+        return ids >> RING_SHIFT == self.n_envs
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
         """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
@@ -329,7 +329,7 @@ class Storage:
         :param ids: (n,) of the transitions.
         :param positions: (n,) of the transitions.
         """
-        self.rows.put(self._repeats, self.rows.take(self.starts))
+        self.rows.put(self._wrap_positions, self.rows.take(self.starts))  # `add` writes first rows, not their copies
         pairs = self._opaque_pairs[positions].view(self._pair)
         rows, next_obs = pairs["row"], pairs["next_obs"]
         at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))
@@ -348,7 +348,7 @@ class Storage:
         return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
     def load_state_dict(self, arrays: Mapping[str, NDArray]) -> None:
-        """Store a value of :meth:`export` after ``added`` and ``running`` were restored; running episodes continue.
+        """Restore a value of :meth:`state_dict` after ``added`` and ``running`` were set; running episodes continue.
 
         :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
         """

@@ -24,14 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import import_named, with_arguments
+from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
 
 KEEP = -1
 """In place of an id: keep the goal that the transition was collected with."""
 
 DESIRED = -2
-"""``DESIRED - id`` in place of an id: the goal desired in that transition, not the one achieved after it."""
+"""``DESIRED - id`` in place of an id: the goal desired in that transition, not the one achieved after it.
+
+The same subtraction gives the id back.
+"""
 
 ORIGINAL = "original"
 """Name under which a mix keeps the goal as collected."""
@@ -48,7 +51,7 @@ class GoalRequest:
     :param first: (n,) id of the first transition of each one's episode.
     :param last: (n,) id of the last transition of the episode, or of the latest so far while it runs.
     :param rng: the buffer's generator.
-    :param any_transition: returns as many ids as it is given, uniformly over all stored transitions.
+    :param any_transition: returns the given number of ids, sampled uniformly from all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
     :param is_stored: returns (m,) whether these (m,) numbers are ids of stored transitions.
     :param gamma: discount of the geometric strategy, in [0, 1].
@@ -119,7 +122,7 @@ def desired(request: GoalRequest) -> Ids:
     """Sample uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
 
     The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
-    In a mix with ``future`` these goals teach what does not reach them. Alone they are hardly ever reached.
+    In a mix with ``future`` these goals are examples of failure; alone they are hardly ever reached.
     """
     return DESIRED - request.any_transition(len(request))
 
@@ -149,24 +152,26 @@ STRATEGIES: dict[str, Strategy] = {
 def strategy_of(
     name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None = None, key: str = "her.goal_selection_strategy"
 ) -> Strategy:
-    """Return the strategy of that name, or of that member of SB3's own enumeration.
+    """Return a strategy.
 
-    :param name: or a function of the user's own, or a class whose objects are called, or its ``module:name``.
-    :param kwargs: keyword arguments of the user's own.
+    :param name: of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its ``module:name``.
+    :param kwargs: keyword arguments of the user's function or class.
     :param key: config key that names it, for messages.
     :raises ValueError: no such strategy.
     :raises UserError: the user's own cannot be imported, or does not take the arguments.
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
-        own = name if callable(name) else import_named(key, name)
-        return partial(_call_own, with_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__))
+        own = name if callable(name) else import_object(key, name)
+        return partial(
+            _call_user_strategy, bind_arguments(key, own, kwargs or {}), getattr(own, "__name__", type(own).__name__)
+        )
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
         raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
     return STRATEGIES[known]
 
 
-def _call_own(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
+def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
     """Return the choice of a strategy of the user's own.
 
     :raises RunError: it raised, or returned something else than ids of stored transitions.

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlher.her.storage import ACHIEVED, Storage, copy_into
+from rlher.her.storage import ACHIEVED_GOAL, Storage, copy_into
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
             for key in layout.observation.names or ():
                 copy_into(observations[key], obs[key])
             rows["obs"] = obs[:-1]
-            copy_into(observations[ACHIEVED], achieved)
+            copy_into(observations[ACHIEVED_GOAL], achieved)
             copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["action"])
-            # Of a Discrete space, it would be an index out of bounds later.
+            # In the loss, an action outside of a Discrete space would be an index out of bounds.
             if isinstance(action_space, spaces.Discrete) and not all(map(action_space.contains, rows["action"][:, 0])):
                 raise ValueError("an action is out of range")
             rows["reward"] = np.asarray(trajectory.rewards).reshape(-1)

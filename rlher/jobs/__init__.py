@@ -1,1 +1,1 @@
-"""Run many training runs side by side: sweeps, worker processes and tasks of Ray, the table of progress."""
+"""Run many training runs side by side: sweeps, worker processes and tasks of Ray, the progress table."""

@@ -1,7 +1,7 @@
 """Jobs that run side by side, in worker processes of this machine or in tasks of a Ray cluster.
 
 A job is a call of a function. A sweep and a search are two kinds of :class:`Jobs`, which supply the jobs and the rows
-of the table of progress; :func:`run_jobs` runs them::
+of the progress table; :func:`run_jobs` runs them::
 
     with Pool(config, ray_retries=-1) as pool:
         run_jobs(Sweep(runs), pool, config.progress)
@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, Protocol
 from rlher.config.training import TrainConfig
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, first_line, require_package
-from rlher.core.safe_read import require_own_file
+from rlher.core.safe_read import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import Worker, WorkerLost, close_workers, start_server
+from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
 MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "rlher.tuning.objective", "sb3_contrib", "scipy.stats")
@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 
 class Jobs(Rows, Protocol):
-    """What :func:`run_jobs` runs; it also supplies the rows of the table of progress."""
+    """What :func:`run_jobs` runs; it also supplies the rows of the progress table."""
 
     def start(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now; called about once a second."""
@@ -95,10 +95,10 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
-def start_worker_server(config: TrainConfig) -> None:
+def start_fork_server_for_jobs(config: TrainConfig) -> None:
     """Start the fork server of the worker processes, unless the jobs are tasks of Ray."""
     if config.launcher == "local":
-        start_server(MODULES)
+        start_fork_server(MODULES)
 
 
 class Pool:
@@ -114,11 +114,12 @@ class Pool:
         self.size = config.workers
         self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
-        start_worker_server(config)
+        start_fork_server_for_jobs(config)
         self._threads = ThreadPoolExecutor(config.workers)
         self._futures: set[Future] = set()
-        self._running: list[Any] = []
-        """Worker processes that run a job, or tasks of Ray."""
+        self._interrupts: list[Callable[[], None]] = []
+        """A function for each running job that interrupts it."""
+        self._workers: list[Worker] = []
 
     def __enter__(self) -> "Pool":
         return self
@@ -135,17 +136,19 @@ class Pool:
 
     def _run_here(self, job: Job) -> None:
         worker = Worker(partial(_run_logged, job.function, job.log))  # a service that does all its work when built
-        self._running.append(worker)
+        self._workers.append(worker)
+        self._interrupts.append(interrupt := worker.process.terminate)
         try:
             worker.receive(None)
         finally:
-            self._running.remove(worker)
+            self._interrupts.remove(interrupt)
+            self._workers.remove(worker)
             close_workers([worker])
 
     def _run_on_ray(self, job: Job) -> None:
         ray: Any = self._ray
         task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), job.function)
-        self._running.append(task)
+        self._interrupts.append(interrupt := partial(ray.cancel, task, force=True))
         try:
             ray.get(task)
         except ray.exceptions.RayTaskError as error:
@@ -153,21 +156,20 @@ class Pool:
         except ray.exceptions.RayError as error:
             raise WorkerLost(str(error)) from error
         finally:
-            self._running.remove(task)
+            self._interrupts.remove(interrupt)
 
     def stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         try:
             while self._futures:
-                for each in list(self._running):  # repeated, because a process that begins a job may miss the signal
-                    self._ray.cancel(each, force=True) if self._ray else each.process.terminate()
+                for interrupt in list(self._interrupts):  # repeated: a process that begins a job may miss the signal
+                    interrupt()
                 wait(list(self._futures), POLL_SECONDS)
         except KeyboardInterrupt:
             pass
-        if not self._ray:
-            for worker in list(self._running):
-                worker.kill()
+        for worker in list(self._workers):
+            worker.kill()
 
 
 # ------------------------------------------------------------------------------------------- in a worker
@@ -178,7 +180,7 @@ def _run_logged(function: Callable[[], None], log: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     log.parent.mkdir(parents=True, exist_ok=True)
-    require_own_file(log)
+    require_safe_to_write(log)
     with log.open("a") as file:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

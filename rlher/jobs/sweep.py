@@ -20,7 +20,7 @@ import tenacity
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
-from rlher.core.console import warn
+from rlher.core.console import command_line, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.nested import finite_float
@@ -36,6 +36,10 @@ UNLOCK_SECONDS = 60
 
 WAITING, RUNNING, INTERRUPTED, FAILED, FINISHED = STATES = ("waiting", "running", "interrupted", "failed", "finished")
 """States of a run, in the order of the table; waiting runs are not in it."""
+
+
+SWEEP_KEYS = ("workers", "launcher", "ray_address")
+"""Keys of a sweep that its runs do not have."""
 
 
 @dataclass
@@ -76,13 +80,13 @@ class SweepRun:
         if self.state == FINISHED:
             last = read_json(self.folder / RESULT)
         else:
-            *_, row = [{}, *csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS)))]
+            rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
             with contextlib.suppress(ValueError, TypeError):  # the file may be damaged
-                last = {name: float(value) for name, value in row.items() if value}
+                last = {name: float(value) for name, value in (rows[-1] if rows else {}).items() if value}
         return {name: value for name, value in last.items() if finite_float(value) is not None}
 
     def row(self) -> Row:
-        """Return the row of the table of progress."""
+        """Return the row of the progress table."""
         last, cells = self.last_evaluation(), ("0", "–", "–")
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
@@ -131,15 +135,15 @@ class Sweep(Jobs):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
+def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
-    :param runs: as composed; the workers of the first one are used.
+    :param composed: overrides and config of each run; the first one says how many are trained at a time.
     :return: the runs without repetitions, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
-    config = runs[0].config
-    runs = _different_runs(runs)
+    config = composed[0][1]
+    runs = _distinct_runs(_sweep_runs(composed))
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log.parent
     if waiting:
@@ -158,14 +162,25 @@ def train_sweep(runs: Sequence[SweepRun]) -> tuple[list[SweepRun], int]:
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
-        return runs, signals.INTERRUPTED
+        return runs, signals.EXIT_INTERRUPTED
     for run in runs:
         if run.state == FAILED:
             warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")
     return runs, max(run.exit_code for run in runs)
 
 
-def _different_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
+def _sweep_runs(composed: Sequence[tuple[list[str], TrainConfig]]) -> list[SweepRun]:
+    """Return the runs of a sweep, each with the command line that trains it alone."""
+    common = set.intersection(*(set(overrides) for overrides, _ in composed)) if len(composed) > 1 else set()
+    runs = []
+    for overrides, config in composed:
+        own = [each for each in overrides if each.partition("=")[0] not in SWEEP_KEYS]
+        name = " ".join(each for each in overrides if each not in common)
+        runs.append(SweepRun(name, command_line(["rlher", "train", *own]), config))
+    return runs
+
+
+def _distinct_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
     runs: dict[str, SweepRun] = {}
     for each in composed:

@@ -40,7 +40,7 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
         "git": _git_state(),
         "machine": {
             "platform": platform.platform(),
-            "processor": _processor(),
+            "processor": machine.cpuinfo().get("model name", platform.processor()),
             "cores": machine.available_cores(),
             "threads": config.threads,
             "gpu": _gpu(),
@@ -80,12 +80,6 @@ def _gpu() -> str | None:
     import torch as th  # already loaded by commands that create runs, not by those that only read them
 
     return th.cuda.get_device_name() if th.cuda.is_available() else None
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
-    return found[1] if found else platform.processor()
 
 
 # -------------------------------------------------------------------------------------------------- command.txt

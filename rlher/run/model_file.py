@@ -24,7 +24,7 @@ from rlher.core.safe_read import open_zip, read_tensors
 SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
 POLICY = "policy.pth"
-ACTING = ("actor.", "q_net.", "quantile_net.")
+ACTING_PREFIXES = ("actor.", "q_net.", "quantile_net.")
 """Prefixes of the policy's weights that choose actions; the others are needed for training only."""
 
 NORMALIZER = "features_extractor.normalizer."
@@ -85,8 +85,10 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
     with _as_user_error(path), open_zip(file) as archive:
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
-        is_complete = any(not name.startswith(ACTING) for name in tensors)
-        if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING)} != set(tensors):
+        is_complete = any(not name.startswith(ACTING_PREFIXES) for name in tensors)
+        if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING_PREFIXES)} != set(
+            tensors
+        ):
             raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
         if not all_finite(model):
@@ -98,8 +100,8 @@ def all_finite(model: BaseAlgorithm) -> bool:
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
 
 
-def load_all(path: Path, model: OffPolicyAlgorithm) -> None:
-    """Load weights, optimisers and entropy coefficient into a freshly built model.
+def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:
+    """Load weights, optimizers and entropy coefficient into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """

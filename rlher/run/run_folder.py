@@ -61,7 +61,7 @@ class RunFolder:
         """Return the word of a command that starts a new run from this one's weights."""
         return command_line([f"init_from={self}"])
 
-    def model(self, which: str) -> Path:
+    def model_path(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
         return self.folder / MODELS.get(which, f"models/{which}.zip")
 
@@ -73,7 +73,7 @@ class RunFolder:
         :raises UserError: it is none of these, or there is no model after that number of steps.
         """
         if name == "auto":
-            return next((each for each in MODELS if self.model(each).exists()), "best")
+            return next((each for each in MODELS if self.model_path(each).exists()), "best")
         kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
         if name in (*MODELS, *kept):
             return name
@@ -89,7 +89,7 @@ class RunFolder:
             )
 
     @property
-    def checkpoints(self) -> Path:
+    def checkpoints_path(self) -> Path:
         """Return the folder of the checkpoints, which may not exist."""
         return self.folder / "checkpoints"
 

@@ -87,7 +87,7 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list) else [value]
 
 
-def require_own_files(folder: Path) -> None:
+def require_no_links(folder: Path) -> None:
     """Raise UserError if writing into a run folder would write through a link to another folder, or into a pipe.
 
     Checkpoints with a pipe count as damaged, see :func:`rlher.run.checkpoint_files.verify`.

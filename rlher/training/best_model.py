@@ -1,4 +1,4 @@
-"""Which evaluated model is the best one, and the optional files of each: the model itself, and a film of it."""
+"""The best model of a run, and the optional files of each evaluated model: its weights, and a video clip of it."""
 
 import io
 from contextlib import closing
@@ -25,7 +25,7 @@ def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
 
 def keep_model(run: RunFolder, steps: int, model: bytes) -> None:
     """Write ``models/<steps>.zip``, the content of the file of a model that was saved after these steps."""
-    path = run.model(str(steps))
+    path = run.model_path(str(steps))
     with warn_on_write_error(path):
         path.parent.mkdir(exist_ok=True)
         write_bytes(path, model)

@@ -10,8 +10,8 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.factory import cloning_keys
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.factory import bc_keys
+from rlher.algos.training_loop import BaseOffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -29,7 +29,7 @@ CLONING_CHUNK = 100
 def validate_demonstrations(config: TrainConfig) -> None:
     """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
     path = config.demos.path
-    for name, value in cloning_keys(config).items():
+    for name, value in bc_keys(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
     if not (config.total_timesteps or config.demos.pretrain_updates):
@@ -38,8 +38,8 @@ def validate_demonstrations(config: TrainConfig) -> None:
         raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
 
 
-def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:
-    """Read a run's dataset into its replay buffer and its normaliser, and return a line about it.
+def add_demonstrations(config: TrainConfig, model: BaseOffPolicyAlgorithm, observation_space: spaces.Dict) -> str:
+    """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: of the training environments.
     :raises UserError: the dataset is missing, damaged, or of another environment.
@@ -80,7 +80,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
-class CloningCallback(BaseCallback):
+class PretrainCallback(BaseCallback):
     """Before the first step, clone the demonstrations for ``demos.pretrain_updates`` updates, then evaluate.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
@@ -105,7 +105,7 @@ class CloningCallback(BaseCallback):
         for done in range(0, updates, CLONING_CHUNK):
             if self._stop.requested:
                 raise KeyboardInterrupt
-            self.model.clone_demonstrations(min(CLONING_CHUNK, updates - done), self._config.algo.batch_size)
+            self.model.pretrain(min(CLONING_CHUNK, updates - done), self._config.algo.batch_size)
             self._progress.show_updates("cloning updates", min(done + CLONING_CHUNK, updates), updates)
         if updates:
             self._evaluations.evaluate()

@@ -28,7 +28,7 @@ from rlher.core.errors import UserError, describe_error, describe_value, os_erro
 from rlher.core.files import user_error_on_write, write_text
 from rlher.core.nested import finite_float, flatten
 from rlher.core.rng import preserve_rng_state
-from rlher.core.user_code import build_class, import_named
+from rlher.core.user_code import import_object, instantiate
 from rlher.run.run_folder import TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 
@@ -127,7 +127,7 @@ def require_installed(name: str) -> None:
     if name in LOGGERS:
         require_package(f"logger={name}", name)
     elif name != "none":
-        import_named("logger", name)
+        import_object("logger", name)
 
 
 @contextmanager
@@ -159,10 +159,10 @@ class ServiceWriter(KVWriter):
     def __init__(self, name: str, run: RunFolder) -> None:
         self._name, self._service = name, None
         if name in LOGGERS:
-            self._service = self._call(lambda: import_named("logger", LOGGERS[name])(run))
+            self._service = self._call(lambda: import_object("logger", LOGGERS[name])(run))
             return
         with preserve_rng_state():
-            self._service = build_class("logger", name, None, run)
+            self._service = instantiate("logger", name, None, run)
         if missing := [each for each in ("log", "finish") if not callable(getattr(self._service, each, None))]:
             got = describe_value(self._service)
             raise UserError(f"logger: {name} returned {got}, which lacks {' and '.join(missing)}.")

@@ -12,7 +12,7 @@ from rlher.algos.precision import choose_precision
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
-from rlher.training.processes import eval_workers, uses_processes
+from rlher.training.start import eval_workers, uses_processes
 
 PRODUCTS_PER_THREAD = 2**25
 """Multiplications of a layer (batch x width²) for each torch thread. With fewer, threads wait for each other, and an
@@ -36,7 +36,7 @@ NEEDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "her.goal_mix": ("her.goal_selection_strategy", lambda strategy: strategy == "mix"),
     "her.goal_selection_kwargs": ("her.goal_selection_strategy", lambda name: name == "mix" or ":" in name),
 }
-"""The key on whose value it depends whether a key has an effect, and whether it has."""
+"""For a key that has an effect only with some values of another key: that other key, and a test of its value."""
 
 
 def resolve_defaults(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -66,10 +66,10 @@ def _changes(given: TrainConfig, resolved: TrainConfig) -> list[str]:
 
 
 def _learning_starts(config: TrainConfig) -> int:
-    """Return at least the steps of an episode of each environment: before it has ended there are few virtual goals."""
+    """Return ``learning_starts``, at least an episode of each environment: before that there are few virtual goals."""
     given, total = config.algo.learning_starts, config.total_timesteps
     steps = min(LEARNING_STARTS, total // 4) if given is None else given
-    steps = max(steps, (config.env.episode_steps or 0) * config.n_envs)
+    steps = max(steps, (config.env.max_episode_actions or 0) * config.n_envs)
     return steps if steps < total else total // 2
 
 

@@ -15,8 +15,8 @@ from rlher.core.safe_read import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import COMMANDS, METADATA, commands
 from rlher.run.run_folder import CONFIG, RESULT, RunFolder
-from rlher.run.trust import WRITTEN_FOLDERS, require_own_files
-from rlher.training import training_state
+from rlher.run.trust import WRITTEN_FOLDERS, require_no_links
+from rlher.training import checkpoint_state
 from rlher.training.result import RunResult, print_header
 from rlher.training.setup import prepare
 from rlher.training.trainer import Trainer
@@ -32,10 +32,10 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         not be, or its checkpoint cannot be loaded.
     """
     with run_folder.locked(run.folder):
-        require_own_files(run.folder)
+        require_no_links(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
-        checkpoint, damaged = newest_valid_checkpoint(run.checkpoints)
+        checkpoint, damaged = newest_valid_checkpoint(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
@@ -88,7 +88,7 @@ def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
     values = compared_values(run.config, "resume")
     recorded: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # restoring says so
-        recorded |= json.loads((checkpoint / training_state.STATE).read_text())["config"]
+        recorded |= json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"]
     if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
         raise UserError(
             f"{run.folder / CONFIG} was changed since its checkpoint was written: {', '.join(changed)}; restore the "

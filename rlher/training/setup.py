@@ -12,13 +12,13 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import build_model, validate_actions, validate_device
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import BaseOffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.core.user_code import build_class
+from rlher.core.user_code import instantiate
 from rlher.envs.contract import validate_goal_env
 from rlher.envs.rendering import configure_offscreen
-from rlher.envs.vec import RepeatableVecEnv, make_goal_envs
+from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
@@ -38,8 +38,8 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: TrainingLoop
-    envs: RepeatableVecEnv
+    model: BaseOffPolicyAlgorithm
+    envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
     working_folder: Path
@@ -50,25 +50,25 @@ class TrainingSetup:
 def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
-    :param from_checkpoint: a checkpoint follows, which holds the demonstrations, so that their dataset is not needed.
+    :param from_checkpoint: a checkpoint is loaded next; it holds the demonstrations, so their dataset is not read.
     :raises UserError: the config cannot be trained.
     """
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
-    callbacks = [build_class("callbacks", each, BaseCallback) for each in config.callbacks]
+    callbacks = [instantiate("callbacks", each, BaseCallback) for each in config.callbacks]
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
-    build = partial(make_goal_envs, config.env, config.n_envs, vec_env=config.vec_env)
+    build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     records_actions = config.checkpoint.freq is not None
-    with _torch_settings(config.threads or 1), closing(RepeatableVecEnv(build, config.seed, records_actions)) as envs:
+    with _torch_settings(config.threads or 1), closing(RestorableVecEnv(build, config.seed, records_actions)) as envs:
         validate_actions(config.algo.name, envs.action_space)
         model = build_model(config, envs)
         if model.fallback_reason is not None:
             engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
             config = replace(config, engine=engine)
         if initial is not None:
-            model_file.load_all(initial, model)
+            model_file.load_parameters(initial, model)
         notes = [*env_notes, *notes, *_model_notes(config, model)]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def _initial_model(config: TrainConfig) -> Path:
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     if path.suffix == ".zip":
         return path
-    return lookup.find(config.init_from, config.logs, trust_code=True).model("last")  # only its weights are read
+    return lookup.find(config.init_from, config.logs, trust_code=True).model_path("last")  # only its weights are read
 
 
 def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
@@ -123,14 +123,14 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     return checked.config, [*warnings, *probed]
 
 
-def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
+def _model_notes(config: TrainConfig, model: BaseOffPolicyAlgorithm) -> list[str]:
     """Return a line each on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
         notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
-    elif model.options.target_bounds:
-        low, high = model.options.target_bounds
+    elif model.options.target_q_bounds:
+        low, high = model.options.target_q_bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")

@@ -21,7 +21,7 @@ from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.demonstration_learning import CloningCallback
+from rlher.training.demonstration_learning import PretrainCallback
 from rlher.training.loggers import log_to_service, make_logger
 from rlher.training.result import RunResult, Status, print_header
 from rlher.training.setup import TrainingSetup, prepare
@@ -67,8 +67,8 @@ class Trainer:
         self.run, self.config, self.model = run, run.config, setup.model
         self.result, self.stop = RunResult(), StopRequest()
         self.workers = EvaluationWorkers(self.config)
-        self.evaluations = EvaluationCallback(run, self.workers, on_evaluation)
-        self.checkpoints = CheckpointCallback(run, setup.envs, self.evaluations, self.stop)
+        self.evaluation_callback = EvaluationCallback(run, self.workers, on_evaluation)
+        self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop)
         self.user_callbacks = setup.callbacks
         self._started, self._final = setup.started, final
 
@@ -78,7 +78,7 @@ class Trainer:
         :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
-        logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoints.log_rows)
+        logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoint_callback.log_rows)
         self.model.set_logger(logger)
         service = log_to_service(self.config.logger, self.run, self.model, self.result)
         with closing(self.workers), closing(logger), self.stop.catch_signals(), service, ExitStack() as at_end:
@@ -98,10 +98,10 @@ class Trainer:
 
         :raises UserError: it cannot be loaded.
         """
-        self.checkpoints.restore(checkpoint, self.model)
-        self._started -= self.evaluations.elapsed
+        self.checkpoint_callback.restore(checkpoint, self.model)
+        self._started -= self.evaluation_callback.elapsed
         with warn_on_write_error(self.run.folder / EVALUATIONS):
-            self.run.write_evaluations(self.evaluations.rows)
+            self.run.write_evaluations(self.evaluation_callback.rows)
 
     def _learn(self, is_new: bool) -> None:
         """Call SB3's ``learn`` with all callbacks.
@@ -109,11 +109,11 @@ class Trainer:
         :param is_new: the run starts here, so it learns from demonstrations first, and counts steps from 0.
         """
         config = self.config
-        with ProgressCallback(config.total_timesteps, self.evaluations, config.progress) as progress:
-            callbacks: list[BaseCallback] = [self.checkpoints, self.evaluations, DiagnosticsCallback()]
+        with ProgressCallback(config.total_timesteps, self.evaluation_callback, config.progress) as progress:
+            callbacks: list[BaseCallback] = [self.checkpoint_callback, self.evaluation_callback, DiagnosticsCallback()]
             callbacks += [*self.user_callbacks, progress]
             if is_new:
-                callbacks.append(CloningCallback(config, self.evaluations, progress, self.stop))
+                callbacks.append(PretrainCallback(config, self.evaluation_callback, progress, self.stop))
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
@@ -123,7 +123,7 @@ class Trainer:
                 )
             except Exception as error:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
-                    self.evaluations.record_pending()
+                    self.evaluation_callback.record_pending()
                 # SB3's constructors accept most values of algo.kwargs, and an update raises.
                 if config.algo.kwargs and not config.callbacks and isinstance(error, CONFIG_ERRORS):
                     kwargs = f"algo.kwargs={config.algo.kwargs}"
@@ -134,12 +134,12 @@ class Trainer:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
         last, steps = model_file.to_bytes(self.model), self.model.num_timesteps
-        best, row = self.evaluations.best_model, best_row(self.evaluations.rows)
+        best, row = self.evaluation_callback.best_model, best_row(self.evaluation_callback.rows)
         self.run.require_folder()
         if best is None or row is None or row["timesteps"] >= steps:
-            best = self.evaluations.best_model = last
+            best = self.evaluation_callback.best_model = last
             with self._fail_on_write_error("the best model"):
-                self.evaluations.write_best_model()
+                self.evaluation_callback.write_best_model()
         else:
             steps = row["timesteps"]
         played = {model: self.workers.start(model, episodes, seed) for model in dict.fromkeys((last, best))}
@@ -178,10 +178,10 @@ class Trainer:
     def _write_models(self) -> None:
         self.run.require_folder()
         with self._fail_on_write_error("the best model"):
-            self.evaluations.write_best_model()
+            self.evaluation_callback.write_best_model()
         if model_file.all_finite(self.model):
             with self._fail_on_write_error("the last model"):
-                model_file.save(self.run.model("last"), self.model)
+                model_file.save(self.run.model_path("last"), self.model)
         else:
             self.result.status = Status.FAILED
             self.result.error = (

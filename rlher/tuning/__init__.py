@@ -1,1 +1,1 @@
-"""Many training runs: sweeps, and hyperparameter search with Optuna, both in worker processes."""
+"""Hyperparameter search with Optuna: search spaces, trials, storage and the comparison with the baseline."""

@@ -85,7 +85,7 @@ def run_search_trial(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
     for seed in range(first, first + n_seeds):
         run, _ = _train_trial(spec, params, seed, spec.folder / "trials" / str(trial.number), reporter, final=False)
         for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
-            run.model(name).unlink(missing_ok=True)
+            run.model_path(name).unlink(missing_ok=True)
         scores.append(score_run(reporter.rows, config.time_limit))
     score = mean_score(scores)
     episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes

@@ -14,22 +14,21 @@ import yaml
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_files
+from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
-from rlher.config.override_syntax import quote
+from rlher.config.override_syntax import quote_value
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
-from rlher.envs.registration import read_env_yaml
 from rlher.run.trust import sign
 from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
-from rlher.tuning.trials import HEARTBEAT, counted_trials, own_params, require_own_trials, state_name
+from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, require_valid_trials, state_name
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
@@ -37,12 +36,12 @@ def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folde
 
     :raises UserError: another program wrote trials, whose parameters may name code.
     """
-    require_own_trials(study, space)
+    require_valid_trials(study, space)
     _write_trials(study, folder)
     if ranked := rank_trials(study):
         best = f"trial {ranked[0].number}, the best of the search"
         comment = f"Values of {best}; not compared with the baseline on fresh seeds."
-        _write_recipe(own_params(ranked[0], space), [comment], config, folder)
+        _write_recipe(checked_params(ranked[0], space), [comment], config, folder)
 
 
 def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
@@ -111,7 +110,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
-    return shlex.join([*words, *(f"{key}={quote(path)}" for key, path in given.items() if path is not None)])
+    return shlex.join([*words, *(f"{key}={quote_value(path)}" for key, path in given.items() if path is not None)])
 
 
 # ------------------------------------------------------------------------------------------- best.yaml
@@ -133,8 +132,6 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
-    schema = TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), EnvConfig(id=config.env.id))
-    found = dict(flatten(asdict(schema)))
-    if config.env.label in conf_files("env"):
-        found |= flatten(read_env_yaml(config.env.label), "env.")
-    return found
+    name = config.env.label
+    env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
+    return dict(flatten(asdict(TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), env))))

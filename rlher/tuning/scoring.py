@@ -45,7 +45,7 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
     return Score(
         success=_mean(last, "success_rate"),
         auc=_mean(rows, "success_rate"),
-        steps=float([*reached, rows[-1]["timesteps"]][0]),
+        steps=float(min(reached, default=rows[-1]["timesteps"])),
         mean_reward=_mean(last, "mean_reward"),
         solved_share=float(bool(reached)),
         target_seconds=seconds_to_target(rows, time_limit),
@@ -55,7 +55,7 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
 def seconds_to_target(rows: EvaluationRows, time_limit: float) -> float:
     """Return the seconds of training until two evaluations in a row were at or above 90 %.
 
-    A run that does not get there within the limit has the limit, and as much again times its last failure rate.
+    A run that does not get there within the limit has ``time_limit * (1 + r)``; r is its last failure rate.
     """
     for one, two in pairwise(rows):
         if min(one["success_rate"], two["success_rate"]) >= TARGET_SUCCESS / 100 and two["wall_seconds"] <= time_limit:

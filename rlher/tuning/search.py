@@ -21,7 +21,7 @@ from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
 from rlher.core.safe_read import require_no_link
-from rlher.core.signals import INTERRUPTED, interrupt_on_stop_signals
+from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMANDS, safe_name
 from rlher.training.setup import prepare
@@ -32,7 +32,7 @@ from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.significance import compare_candidates, select_candidates
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_own_trials
+from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_valid_trials
 
 
 def optimize(config: OptimizeConfig, command: str) -> int:
@@ -86,12 +86,12 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpac
         total = len(counted_trials(reruns))
         spec = TrialSpec(config, reruns.study_name, rerun_candidate, RERUN_SPACE, folder, total, command, candidates)
         run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
-        require_own_trials(reruns, RERUN_SPACE)
+        require_valid_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))
         warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     compared = compare_candidates(reruns, candidates, config)
     write_results(study, compared, config, folder)
     return 0 if compared else RunError.exit_code
@@ -116,7 +116,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE
     baseline = search_space.baseline_params(space, base)
     study, created = open_study(storage, name, direction, identity, baseline)
-    require_own_trials(study, space)
+    require_valid_trials(study, space)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)
@@ -126,7 +126,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 def _open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
-    require_own_trials(study, RERUN_SPACE)
+    require_valid_trials(study, RERUN_SPACE)
     states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:

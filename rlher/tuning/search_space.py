@@ -149,7 +149,7 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[
 
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
     """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
-    own = _own_value(key, config)
+    own = _baseline_value(key, config)
     if "choices" in leaf:
         if not isinstance(leaf["choices"], list):
             raise ValueError(f"{key}: choices={leaf['choices']!r} is not a list")
@@ -177,7 +177,7 @@ def _range(key: str, leaf: dict[str, Any], own: Any) -> tuple[BaseDistribution, 
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
 
-def _own_value(key: str, config: TrainConfig) -> Any:
+def _baseline_value(key: str, config: TrainConfig) -> Any:
     """Return the config's value of a key that can be tuned."""
     known = _tunable_values(config)
     if key in known:

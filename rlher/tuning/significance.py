@@ -16,7 +16,7 @@ from rlher.tuning.objective import BASELINE_NUMBER, CandidateParams
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, decode
 from rlher.tuning.study_storage import BASELINE
-from rlher.tuning.trials import completed_trials, counted_trials, format_value, own_params
+from rlher.tuning.trials import checked_params, completed_trials, counted_trials, format_value
 
 CONFIDENCE = 0.95
 
@@ -106,7 +106,7 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
     """
     baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
     best = [trial for trial in rank_trials(study) if trial.params not in baseline]
-    return {BASELINE_NUMBER: {}, **{trial.number: own_params(trial, space) for trial in best[: config.rerun_best]}}
+    return {BASELINE_NUMBER: {}, **{trial.number: checked_params(trial, space) for trial in best[: config.rerun_best]}}
 
 
 def compare_candidates(reruns: Study, candidates: CandidateParams, config: OptimizeConfig) -> list[Candidate]:

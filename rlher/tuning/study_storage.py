@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
-from rlher.core.safe_read import require_own_file
+from rlher.core.safe_read import require_safe_to_write
 
 # The callback that repeats a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
@@ -70,7 +70,7 @@ def _open_journal(path: Path) -> JournalStorage:
     :raises UserError: its records cannot be replayed.
     """
     lock_file = path.with_name(f"{path.name}.lock")
-    require_own_file(path)
+    require_safe_to_write(path)
     if lock_file.is_symlink() and not lock_file.exists():  # Optuna would wait for it for ever
         lock_file.unlink()
     try:
@@ -99,7 +99,7 @@ def _require_own_database(path: Path) -> None:
         raise UserError("storage= names a file: address of SQLite; give the path, as in sqlite:///study.db.")
     journal, *others = (path.with_name(path.name + suffix) for suffix in ("-journal", "", "-wal", "-shm"))
     for file in (journal, *others):
-        require_own_file(file)
+        require_safe_to_write(file)
     if journal.is_file() and journal.read_bytes().endswith(JOURNAL_MAGIC):
         raise UserError(f"{journal} names another file, which SQLite would delete; remove the journal.")
 

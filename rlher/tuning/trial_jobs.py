@@ -32,7 +32,7 @@ from rlher.tuning.trials import HEADINGS, HEARTBEAT, REASON, count_unstarted, co
 MAX_RETRY = 2
 """How often a trial is repeated whose worker or command died."""
 MAX_BEST = 5
-"""Completed trials in the table of progress."""
+"""Completed trials in the progress table."""
 
 
 class TrialJobs(Jobs):

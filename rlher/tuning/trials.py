@@ -50,7 +50,7 @@ def count_unstarted(study: Study, total: int) -> int:
     return waiting + max(total - len(trials), 0)
 
 
-def require_own_trials(study: Study, space: SearchSpace) -> None:
+def require_valid_trials(study: Study, space: SearchSpace) -> None:
     """Raise UserError if a trial has parameters outside of the search space, or is complete without a score.
 
     The best trials are trained again with all their parameters. Another program may have written them, and a key such
@@ -59,21 +59,21 @@ def require_own_trials(study: Study, space: SearchSpace) -> None:
     if study.metric_names is not None:  # anything may stand there, and rlher writes none
         raise UserError("another program wrote metric names into the study; choose another --study-name.")
     for trial in study.get_trials(deepcopy=False):
-        if not _is_own(trial, space):
+        if not _is_valid(trial, space):
             raise UserError(OTHER_PROGRAM.format(trial.number))
 
 
-def own_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
+def checked_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
     """Return the parameters of a trial, to train with them: a database may answer differently each time.
 
-    :raises UserError: as :func:`require_own_trials`.
+    :raises UserError: as :func:`require_valid_trials`.
     """
     if not contains(space, trial.params):
         raise UserError(OTHER_PROGRAM.format(trial.number))
     return trial.params
 
 
-def _is_own(trial: FrozenTrial, space: SearchSpace) -> bool:
+def _is_valid(trial: FrozenTrial, space: SearchSpace) -> bool:
     """Return whether a trial can be one of this search; its storage may hold values of any type."""
     try:
         known = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
@@ -89,7 +89,7 @@ def _is_own(trial: FrozenTrial, space: SearchSpace) -> bool:
 
 
 def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
-    """Return the row of the table of progress. Its score is "–" until the trial is complete."""
+    """Return the row of the progress table. Its score is "–" until the trial is complete."""
     cells = ("–", "–", "–")
     if has_score(trial):
         score = score_of(trial)

@@ -33,7 +33,7 @@ def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
     th.manual_seed(0)
     losses, _, _ = model._actor_gradients(model.with_noise(batch))
-    return float(losses["actor_loss"]), float(losses.get("cloning_loss", 0.0))
+    return float(losses["actor_loss"]), float(losses.get("bc_loss", 0.0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,7 +47,7 @@ def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name)
     own = model.act(obs, deterministic=True).detach()
     with th.no_grad():
         values = [
-            model.actor_value(th.stack([net(th.cat([obs, each], 1)) for net in model.critic.q_networks]))[:, 0]
+            model.aggregate_q_values(th.stack([net(th.cat([obs, each], 1)) for net in model.critic.q_networks]))[:, 0]
             for each in (actions, own)
         ]
     kept = values[0] > values[1]
@@ -64,7 +64,7 @@ def test_cloning_brings_the_actor_to_the_demonstrations(name, precision) -> None
     model = cloning_model(name, precision=precision)
     critic = {key: value.clone() for key, value in model.critic.state_dict().items()}
     log_std = {key: value.clone() for key, value in weights(model).items() if "log_std" in key}
-    losses = [model.clone_demonstrations(60, 64) for _ in range(6)]
+    losses = [model.pretrain(60, 64) for _ in range(6)]
     assert losses[-1] < 0.1 * losses[0]
     assert all(th.equal(value, critic[key]) for key, value in model.critic.state_dict().items())
     assert all(th.equal(weights(model)[key], value) for key, value in log_std.items())
@@ -82,5 +82,5 @@ def test_training_with_cloning_keeps_the_actor_near_the_demonstrations() -> None
         samples = model.replay_buffer.sample_demonstrations(200)
         own = model.act(model._features(samples.observations), deterministic=True).detach()
         distances.append(float(((own - samples.actions) ** 2).sum(dim=1).mean()))
-    assert model.logger.name_to_value["train/cloning_loss"] > 0
+    assert model.logger.name_to_value["train/bc_loss"] > 0
     assert distances[1] < 0.5 * distances[0]

@@ -1,4 +1,4 @@
-"""Normalisation by the policy: SB3's numbers, one normaliser for both goals, one for all networks of a model."""
+"""Normalisation by the policy: SB3's numbers, one normalizer for both goals, one for all networks of a model."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
 @pytest.mark.parametrize(
     ("name", "keys"), [*((name, {}) for name in ALGORITHMS), ("sac", {"layer_norm_critics": True})]
 )
-def test_training_updates_one_normaliser_of_all_networks(name: str, keys: dict) -> None:
+def test_training_updates_one_normalizer_of_all_networks(name: str, keys: dict) -> None:
     model = from_config(name, n_envs=2, **keys)
     model.learn(20)
     assert model.fallback_reason is None

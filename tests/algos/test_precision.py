@@ -22,8 +22,8 @@ def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, widt
 
 
 def pretend(monkeypatch, vendor: str, flags: set[str]) -> None:
-    """Run on a processor of this vendor with these features."""
-    monkeypatch.setattr(precision, "processor", lambda: (vendor, frozenset(flags)))
+    """Run on a CPU of this vendor with these features."""
+    monkeypatch.setattr(precision, "cpuinfo", lambda: {"vendor_id": vendor, "flags": " ".join(flags)})
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ import pytest
 
 from rlher.cli import main
 from rlher.cli.commands import load_command
-from rlher.core.signals import INTERRUPTED
+from rlher.core.signals import EXIT_INTERRUPTED
 
 
 def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     jobs: list = []
-    monkeypatch.setattr("rlher.jobs.sweep.train_sweep", lambda runs: (jobs.extend(runs) or runs, INTERRUPTED))
+    monkeypatch.setattr("rlher.jobs.sweep.train_sweep", lambda runs: (jobs.extend(runs) or runs, EXIT_INTERRUPTED))
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    assert rlher("train", "-m", *words).code == INTERRUPTED
+    assert rlher("train", "-m", *words).code == EXIT_INTERRUPTED
     assert [job.name for job in jobs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [job.command for job in jobs] == [

@@ -32,7 +32,7 @@ def test_a_single_value_is_a_list_of_one() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    assert overrides.values_of([overrides.quoted(word)])[key] == value
+    assert overrides.values_of([overrides.quote_override(word)])[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:

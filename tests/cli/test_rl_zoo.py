@@ -113,7 +113,7 @@ def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> Non
     found = config["algo"]
     assert found["gamma"] == 0.5
     assert found.get("target_q_bounds") is None
-    parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3)).parameters
+    parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
     own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
     own.pop("gamma")
     assert {name: type(value)(found[name]) for name, value in own.items()} == own

@@ -4,13 +4,13 @@ import pytest
 from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.environment import EnvConfig
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec_env import make_vec_env
 
 
 @pytest.fixture
 def many_cores(monkeypatch) -> None:
     """Let each environment have a worker process of its own."""
-    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: 8)
+    monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: 8)
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def group() -> Iterator[Callable[..., VecEnv]]:
     made = []
 
     def make(config: EnvConfig, n_envs: int = 2, seed: int = 0, vec_env: str = "subproc") -> VecEnv:
-        made.append(make_goal_envs(config, n_envs, seed, vec_env))
+        made.append(make_vec_env(config, n_envs, seed, vec_env))
         made[-1].reset()
         return made[-1]
 

@@ -40,7 +40,7 @@ def test_ends_on_success_and_draw_goal():
         goal_of=lambda observation: observation[:1],
         reward=lambda achieved, desired: (np.abs(achieved - desired)[..., 0] < 9).astype(float),
         goal_space=gym.spaces.Box(-np.inf, np.inf, (1,), np.float32),
-        draw_goal=lambda generator: generator.normal(0.3, 0.01, 1),
+        sample_goal=lambda generator: generator.normal(0.3, 0.01, 1),
         success_reward=1.0,
         ends_on_success=False,
     )

@@ -14,7 +14,7 @@ from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec_env import make_vec_env
 from rlher.training import setup
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
@@ -41,7 +41,7 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
 def test_a_lost_worker_is_replaced_with_all_its_environments(
     group, tmp_path, monkeypatch, capfd, how: str, reason: str, cores: int
 ):
-    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: cores)
+    monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: cores)
     envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
     assert len(envs.workers) == cores
     actions = np.zeros((3, 1), dtype=np.float32)
@@ -71,7 +71,7 @@ def test_a_lost_worker_is_replaced_with_all_its_environments(
 
 
 def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeypatch):
-    monkeypatch.setattr("rlher.envs.vec.available_cores", lambda: 1)
+    monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: 1)
     envs = group(failing_worker("wait", tmp_path, {"step_timeout": 2.0}, times=6, at=1), 6)
     started = time.monotonic()
     envs.step(np.zeros((6, 1), dtype=np.float32))
@@ -89,7 +89,7 @@ def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_pa
 def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
     before = set(multiprocessing.active_children())
     with pytest.raises(RunError, match="exit status 7"):
-        make_goal_envs(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env="subproc")
+        make_vec_env(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env="subproc")
     assert set(multiprocessing.active_children()) <= before
 
 

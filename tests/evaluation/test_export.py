@@ -20,7 +20,7 @@ from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.evaluation.agent import choose_model
-from rlher.evaluation.export import exporter
+from rlher.export import exporter
 from rlher.run import lookup
 from tests.conftest import TINY
 
@@ -98,7 +98,7 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     actions = [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
     algo = lookup.find(str(run), "logs").config.algo
     if not getattr(algo, "layer_norm_critics", False):  # which SB3 lacks
-        own, sb3 = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3)
+        own, sb3 = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)
         for loaded in (
             own.load(run / "best_model.zip"),
             sb3.load(run / "best_model.zip", DummyVecEnv([lambda: agent.env])),

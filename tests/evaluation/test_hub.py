@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub.utils import filter_repo_objects
 
 from rlher.core.errors import UserError
-from rlher.evaluation.export import exporter
+from rlher.export import exporter
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from rlher.algos.factory import build_inference_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.export.onnx_policy import OnnxPolicy, write_onnx
 from rlher.evaluation.rollout import make_policy
+from rlher.export.onnx_policy import OnnxPolicy, write_onnx
 from tests.support.tiers import slow_except
 
 BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})

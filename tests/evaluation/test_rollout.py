@@ -54,8 +54,8 @@ EPISODES = [
 
 def test_a_summary_has_every_metric() -> None:
     summary = metrics.summarize(EPISODES)
-    assert summary.keys() == {*metrics.BY_NAME, "success_rate_low", "success_rate_high", "episodes"}
-    assert [summary[name] for name in metrics.BY_NAME] == [0.5, -4.25, 4.5, 1.0, 0.5]
+    assert summary.keys() == {*metrics.METRICS_BY_NAME, "success_rate_low", "success_rate_high", "episodes"}
+    assert [summary[name] for name in metrics.METRICS_BY_NAME] == [0.5, -4.25, 4.5, 1.0, 0.5]
     assert summary["success_rate_low"] < 0.5 < summary["success_rate_high"]
 
 

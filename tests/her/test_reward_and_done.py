@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlher.her.reward_and_done import RewardAndDone, goal_independent_rewards
-from rlher.her.rewards import RewardFunction
+from rlher.her.reward_function import RewardFunction
 from tests.support.her_play import Player, make_buffer
 
 MANY = {"n_sampled_goal": 10**6}  # all but one transition of a batch are virtual

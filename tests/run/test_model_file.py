@@ -18,7 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.safe_read import MAX_COMPRESSION
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec_env import make_vec_env
 from rlher.run import model_file
 
 ENV = EnvConfig(
@@ -34,7 +34,7 @@ CONFIG = TrainConfig(algo=ALGO, env=ENV, device="cpu", engine=EngineConfig(overl
 
 @pytest.fixture
 def saved(tmp_path: Path):
-    model = build_model(CONFIG, make_goal_envs(ENV))
+    model = build_model(CONFIG, make_vec_env(ENV))
     model.learn(30)
     path = tmp_path / "model.zip"
     model_file.save(path, model)
@@ -43,12 +43,12 @@ def saved(tmp_path: Path):
 
 def untrained():
     """Return a model to load weights into."""
-    return build_inference_model(CONFIG, make_goal_envs(ENV), "cpu")
+    return build_inference_model(CONFIG, make_vec_env(ENV), "cpu")
 
 
 def test_plain_sb3_loads_model_files(saved) -> None:
     path, model = saved
-    plain = SAC.load(path, env=make_goal_envs(ENV))
+    plain = SAC.load(path, env=make_vec_env(ENV))
     for one, two in zip(model.policy.parameters(), plain.policy.parameters(), strict=True):
         assert th.equal(one, two)
 
@@ -121,7 +121,7 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
 def test_a_changed_environment_is_refused(saved, changed: str) -> None:
     """Also if the weights fit, as with other bounds of the actions."""
     path, _ = saved
-    envs = make_goal_envs(replace(ENV, kwargs={"n_bits": 6, "continuous": True}) if changed == "observations" else ENV)
+    envs = make_vec_env(replace(ENV, kwargs={"n_bits": 6, "continuous": True}) if changed == "observations" else ENV)
     if changed == "actions":
         envs.action_space = Box(-2.0, 2.0, (4,), np.float32)
     with pytest.raises(UserError) as caught:
@@ -138,7 +138,7 @@ def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
     plain = replace(CONFIG, normalize=NormalizeConfig(enabled=False))
     for other in (wider, plain):
         with pytest.raises(UserError) as wrong:
-            model_file.load_policy(path, build_inference_model(other, make_goal_envs(ENV), "cpu"))
+            model_file.load_policy(path, build_inference_model(other, make_vec_env(ENV), "cpu"))
         assert str(wrong.value).startswith(f"{path} ")
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")
     with pytest.raises(DamagedFile):

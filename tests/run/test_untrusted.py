@@ -17,12 +17,12 @@ import pytest
 import yaml
 
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import relative
-from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml, require_own_file
+from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
-from rlher.evaluation.export import play
+from rlher.export import play
 from rlher.run.metadata import commands
 from rlher.run.run_folder import read_config
 from rlher.tuning.study_storage import open_storage
@@ -334,7 +334,7 @@ def test_names_of_files_are_no_interpolations(rlher, monkeypatch: pytest.MonkeyP
 
 def test_a_name_in_a_mapping_cannot_end_it() -> None:
     with pytest.raises(UserError):
-        literal({"},'evil:X',{b": 1})
+        override_value({"},'evil:X',{b": 1})
 
 
 def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:
@@ -419,7 +419,7 @@ def test_the_output_of_a_job_goes_to_a_file_of_its_own(tmp_path: Path, make: Cal
     (victim := tmp_path / "victim").write_text("mine")
     make(tmp_path / "job.log", victim)
     with time_limit(SECONDS), pytest.raises(UserError):
-        require_own_file(tmp_path / "job.log")
+        require_safe_to_write(tmp_path / "job.log")
     assert victim.read_text() == "mine"
 
 

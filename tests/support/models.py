@@ -10,10 +10,12 @@ from rlher.algos.fast_update import FastUpdate
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec_env import make_vec_env
 from rlher.her import HerReplayBuffer
 
-THEIRS = {name: resolve_name(each.sb3) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
+THEIRS = {
+    name: resolve_name(each.sb3_class) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)
+}
 """SB3's class of every algorithm with the fast update."""
 
 
@@ -54,7 +56,7 @@ def from_config(name, n_envs=1, normalize=None, **keys):
     algo = ALGORITHMS[name].config(name=name, **small | keys)
     engine, normalize = EngineConfig(overlap=False), normalize or NormalizeConfig()
     config = TrainConfig(algo=algo, env=env, device="cpu", engine=engine, normalize=normalize)
-    return build_model(config, make_goal_envs(env, n_envs=n_envs))
+    return build_model(config, make_vec_env(env, n_envs=n_envs))
 
 
 def train(model, gradient_steps, rounds=1, batch_size=33):

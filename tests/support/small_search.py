@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import optuna
-from omegaconf import OmegaConf
 from optuna.trial import TrialState
 
 from rlher.config.algorithms import DQNConfig
+from rlher.config.conf_files import conf_env
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
@@ -40,9 +40,7 @@ def run_optimize(folder: Path, *words: str) -> Outcome:
 
 
 def bit_flipping(n_bits: int = 4) -> EnvConfig:
-    values = OmegaConf.load(ROOT / "conf/env/BitFlipping-v0.yaml")
-    schema = OmegaConf.structured(EnvConfig)
-    return OmegaConf.to_object(OmegaConf.merge(schema, values, {"kwargs": {"n_bits": n_bits}}))
+    return replace(conf_env("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
 
 
 def small_search(folder: Path, n_seeds: int) -> tuple[TrialSpec, dict]:

@@ -24,7 +24,7 @@ from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.training import training_state
+from rlher.training import checkpoint_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import make_logger
@@ -151,7 +151,7 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
 
-@pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (training_state, "save")])
+@pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (checkpoint_state, "save")])
 def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, owner, name: str) -> None:
     """It interrupts a step, so no checkpoint is written then."""
     due: list[bool] = []

@@ -92,7 +92,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     assert json.loads(evaluated.out)["success_rate"] > 0.6
     shutil.rmtree("demos")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ActorCritic, "clone_demonstrations", None)
+        patched.setattr(ActorCritic, "pretrain", None)
         more = rlher("train", "--resume", "logs/sac/BitFlipping-v0_1", "total_timesteps=+60")
     assert more.code == 0, more.err
     result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
@@ -103,7 +103,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_updates=450", "checkpoint.freq=50")
     assert rlher(*words, "logs=reference").code == 0
-    clone, calls = ActorCritic.clone_demonstrations, []
+    clone, calls = ActorCritic.pretrain, []
 
     def interrupting(self: ActorCritic, updates: int, size: int) -> float:
         calls.append(updates)
@@ -111,7 +111,7 @@ def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
             os.kill(os.getpid(), signal.SIGINT)
         return clone(self, updates, size)
 
-    monkeypatch.setattr(ActorCritic, "clone_demonstrations", interrupting)
+    monkeypatch.setattr(ActorCritic, "pretrain", interrupting)
     assert rlher(*words).code == 130
     assert calls == [100, 100, 100]
     assert rlher("train", "--resume").code == 0
@@ -125,7 +125,7 @@ def test_a_checkpoint_follows_the_cloning(rlher, at_step) -> None:
     at_step(1, lambda: shutil.copytree("logs", "killed"))
     assert rlher(*words).code == 0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ActorCritic, "clone_demonstrations", None)
+        patched.setattr(ActorCritic, "pretrain", None)
         again = rlher("train", "--resume", "killed/ddpg/BitFlipping-v0_1")
     assert again.code == 0, again.err
     assert differences(Path("logs/ddpg/BitFlipping-v0_1"), Path("killed/ddpg/BitFlipping-v0_1")) == []

@@ -17,7 +17,7 @@ from rlher.tuning import search
 from rlher.tuning.significance import select_candidates
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trials import counted_trials, require_own_trials
+from rlher.tuning.trials import counted_trials, require_valid_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 
@@ -61,7 +61,7 @@ def test_own_trials_are_accepted() -> None:
         {"state": TrialState.PRUNED, "value": None, "user_attrs": {}, "intermediate_values": {0: 0.5}},
     ):
         study.add_trial(stored(**changes))
-    require_own_trials(study, SPACE)
+    require_valid_trials(study, SPACE)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_trials_of_another_program_are_refused(changes: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(**changes))
     with pytest.raises(UserError):
-        require_own_trials(study, SPACE)
+        require_valid_trials(study, SPACE)
     if "env.id" in changes.get("params", {}):  # also where the database answers differently later
         with pytest.raises(UserError):
             select_candidates(study, SPACE, OptimizeConfig())
     (empty := optuna.create_study()).set_metric_names(["value"])
     with pytest.raises(UserError):
-        require_own_trials(empty, SPACE)
+        require_valid_trials(empty, SPACE)
 
 
 def test_another_search_and_trials_of_another_program_are_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:

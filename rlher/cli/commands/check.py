@@ -2,10 +2,10 @@
 
 import json
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlher.config.commands import CheckConfig
-from rlher.config.override_syntax import literal
+from rlher.config.override_syntax import override_value
 from rlher.core.console import output_width
 from rlher.core.errors import RunError
 
@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
 
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
-PROPERTIES = (
-    "max_episode_steps",
-    "success_key",
-    "crash_key",
-    "ends_on_success",
-    "success_reward",
-    "reward_range",
-    "goal_independent_reward",
-)
 
 
 def run(config: CheckConfig) -> int:
@@ -41,27 +32,15 @@ def run(config: CheckConfig) -> int:
             return error.exit_code
         raise
     if config.json:
-        print(json.dumps(to_json(found)))
+        print(json.dumps(found.to_json()))
     else:
         _print_text(found)
     return RunError.exit_code if found.errors else 0
 
 
-def to_json(found: "CheckResult") -> dict[str, Any]:
-    """Return the findings as ``--json`` prints them."""
-    spaces = getattr(found.observation_space, "spaces", {"observation": found.observation_space})
-    return {
-        "env": found.config.id,
-        "ok": not found.errors,
-        "properties": {name: getattr(found.config, name) for name in PROPERTIES},
-        "spaces": {name: str(space) for name, space in {**spaces, "action": found.action_space}.items()},
-        "findings": [{"level": finding.level, "message": finding.message} for finding in found.findings],
-    }
-
-
 def _print_text(found: "CheckResult") -> None:
-    shown = to_json(found)
-    properties = shown["spaces"] | {f"env.{name}": literal(value) for name, value in shown["properties"].items()}
+    shown = found.to_json()
+    properties = shown["spaces"] | {f"env.{name}": override_value(value) for name, value in shown["properties"].items()}
     width = max(map(len, properties))
     lines = [found.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
     for finding in found.findings:

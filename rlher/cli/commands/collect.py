@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rlher.config.commands import CollectConfig
 from rlher.core.console import command_line, escape_control
-from rlher.core.signals import INTERRUPTED
+from rlher.core.signals import EXIT_INTERRUPTED
 
 
 def run(config: CollectConfig) -> int:
@@ -26,4 +26,4 @@ def run(config: CollectConfig) -> int:
         print(escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
         demos = command_line([f"demos={done.folder}"])
         print(escape_control(f"learn from them: rlher train … {demos}"), file=sys.stderr)
-    return INTERRUPTED if done.interrupted else 0
+    return EXIT_INTERRUPTED if done.interrupted else 0

@@ -20,7 +20,7 @@ def run(config: EnjoyConfig) -> int:
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
-    from rlher.demonstrations.watching import choose_watched
+    from rlher.demonstrations.players import choose_watched
     from rlher.envs.make import make_env, render_modes
     from rlher.envs.rendering import configure_offscreen, has_display
     from rlher.evaluation.rollout import play_episode, with_bar

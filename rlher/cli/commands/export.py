@@ -10,7 +10,7 @@ from rlher.core.console import command_line, escape_control
 
 def run(config: ExportConfig) -> int:
     """Write the export folder and print its path, and return the exit code."""
-    from rlher.evaluation.export.exporter import export
+    from rlher.export.exporter import export
 
     result = export(config)
     print(json.dumps(result) if config.json else escape_control(result["folder"]))

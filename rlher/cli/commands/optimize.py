@@ -13,7 +13,7 @@ def run(config: OptimizeConfig, command: str) -> int:
         raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.jobs import job_pool
 
-    job_pool.start_worker_server(config)  # it imports torch at the same time as the next line
+    job_pool.start_fork_server_for_jobs(config)  # it imports torch at the same time as the next line
     from rlher.tuning.search import optimize
 
     return optimize(config, command)

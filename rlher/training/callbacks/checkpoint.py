@@ -24,12 +24,12 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line, os_error_reason
 from rlher.core.files import user_error_on_write
 from rlher.core.signals import StopRequest
-from rlher.envs.vec import RepeatableVecEnv
+from rlher.envs.vec_env import RestorableVecEnv
 from rlher.her import HerReplayBuffer
 from rlher.run import checkpoint_files
 from rlher.run.model_file import all_finite
 from rlher.run.run_folder import MODELS, RunFolder
-from rlher.training import training_state
+from rlher.training import checkpoint_state
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import count_rows
 
@@ -55,7 +55,7 @@ class CheckpointCallback(BaseCallback):
     def __init__(
         self,
         run: RunFolder,
-        envs: RepeatableVecEnv,
+        envs: RestorableVecEnv,
         evaluations: EvaluationCallback,
         stop: StopRequest,
     ) -> None:
@@ -125,7 +125,7 @@ class CheckpointCallback(BaseCallback):
 
         With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
         """
-        written = checkpoint_files.newest_first(self._run.checkpoints)[:1]
+        written = checkpoint_files.newest_first(self._run.checkpoints_path)[:1]
         if self._freq is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
             self.save()
 
@@ -141,7 +141,7 @@ class CheckpointCallback(BaseCallback):
             return
         steps = self.model.num_timesteps
         try:
-            checkpoint_files.write(self._run.checkpoints, steps, self._fill)
+            checkpoint_files.write(self._run.checkpoints_path, steps, self._fill)
         except OSError as error:
             warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); an earlier one, if any, is kept.")
 
@@ -157,10 +157,10 @@ class CheckpointCallback(BaseCallback):
             "log_rows": count_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),
         }
-        training_state.save(folder, self.model, progress)
+        checkpoint_state.save(folder, self.model, progress)
         # A callback that ended training within a step leaves an action whose result is not in the buffer.
         actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
-        training_state.save_episodes(folder, actions, dict(self.model._last_obs))
+        checkpoint_state.save_episodes(folder, actions, dict(self.model._last_obs))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -170,15 +170,15 @@ class CheckpointCallback(BaseCallback):
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
         try:
-            state = training_state.load(checkpoint, model)
-            actions, observations = training_state.load_episodes(checkpoint)
+            state = checkpoint_state.load(checkpoint, model)
+            actions, observations = checkpoint_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
             if build_number < 0:
                 raise ValueError(f"the environments cannot have been built {build_number} times")
             shape = (self._envs.num_envs, *(self._envs.action_space.shape or ()))
             if len(actions) and actions.shape[1:] != shape:
                 raise ValueError(f"its actions have the shape {actions.shape[1:]}, not {shape}")
-            training_state.restore_generators(generators, model)  # raises if invalid; done again at the end
+            checkpoint_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
@@ -191,7 +191,7 @@ class CheckpointCallback(BaseCallback):
         best = checkpoint / BEST_MODEL
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
         if self._evaluations.best_model is None:  # a model that was found later may not be found again
-            self._run.model("best").unlink(missing_ok=True)
+            self._run.model_path("best").unlink(missing_ok=True)
         with user_error_on_write(self._run.folder):
             self._evaluations.write_best_model()
 
@@ -203,9 +203,9 @@ class CheckpointCallback(BaseCallback):
         :param expected: the observations after the actions.
         """
         self._envs.rebuild(build_number)
-        observations: Any = self._envs.repeat(list(actions))
+        observations: Any = self._envs.restore(list(actions))
         self._buffer.refresh_env()
-        training_state.restore_generators(generators, self.model)
+        checkpoint_state.restore_generators(generators, self.model)
         is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
         if is_equal or len(actions) == 0:  # any observation can begin an episode
             self.model._last_obs = observations

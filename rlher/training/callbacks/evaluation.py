@@ -12,7 +12,7 @@ from stable_baselines3.common.logger import KVWriter
 from rlher.core.errors import RunError
 from rlher.core.files import warn_on_write_error, write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
-from rlher.evaluation.parallel_evaluation import Evaluation, EvaluationWorkers, wait_for_episodes
+from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
 from rlher.training.best_model import best_row, keep_model, record_clip
@@ -32,14 +32,14 @@ class PendingEvaluation:
 
     row: dict[str, Any]
     model: bytes
-    played: Evaluation
+    futures: EpisodeFutures
 
 
 class EvaluationCallback(BaseCallback):
     """Evaluate every ``eval.freq`` steps, while training continues, and write the results into the run folder.
 
-    As many evaluations are played side by side as there are workers. Their rows are recorded in order; training does
-    not depend on when.
+    At most ``eval.workers`` evaluations are played side by side. Their rows are recorded in order; when they are
+    recorded does not affect training.
 
     :param workers: play the episodes.
     :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so
@@ -71,7 +71,7 @@ class EvaluationCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
         self._evaluate_if_due()
-        while self._pending and (self._on_evaluation or all(batch.done() for batch in self._pending[0].played)):
+        while self._pending and (self._on_evaluation or all(batch.done() for batch in self._pending[0].futures)):
             self._record_first()
 
     def _on_training_end(self) -> None:
@@ -116,7 +116,7 @@ class EvaluationCallback(BaseCallback):
     def _record_first(self) -> None:
         """Wait for the oldest of the evaluations in progress, and record it."""
         evaluated = self._pending.popleft()
-        values = {**summarize(wait_for_episodes(evaluated.played)), **evaluated.row}
+        values = {**summarize(wait_for_episodes(evaluated.futures)), **evaluated.row}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -124,7 +124,7 @@ class EvaluationCallback(BaseCallback):
         is_best = row is best_row(self.rows)
         if is_best:
             self.best_model = evaluated.model
-            with warn_on_write_error(self._run.model("best")):
+            with warn_on_write_error(self._run.model_path("best")):
                 self.write_best_model()
         with warn_on_write_error(self._run.folder / EVALUATIONS):
             self._run.write_evaluations(self.rows)
@@ -141,7 +141,7 @@ class EvaluationCallback(BaseCallback):
         :raises OSError: it cannot be written.
         """
         if self.best_model is not None:
-            write_bytes(self._run.model("best"), self.best_model)
+            write_bytes(self._run.model_path("best"), self.best_model)
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row on its own: what the logger has collected since belongs to a later step."""

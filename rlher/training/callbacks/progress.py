@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.console import can_redraw, format_seconds
 from rlher.envs.checked_env import EPISODE_DIAGNOSTICS, OBJECT_MOVED
-from rlher.envs.vec import RepeatableVecEnv
+from rlher.envs.vec_env import RestorableVecEnv
 from rlher.training.callbacks.evaluation import EvaluationCallback
 
 BAR_INTERVAL = 0.5
@@ -135,7 +135,7 @@ class DiagnosticsCallback(BaseCallback):
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 
-    training_env: RepeatableVecEnv
+    training_env: RestorableVecEnv
     model: Any
 
     def _on_step(self) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlher.algos.target_bounds import resolve_target_bounds
+from rlher.algos.target_q_bounds import resolve_target_q_bounds
 
 CASES = [
     ("auto", [-1.0, 0.0], 0.95, (-20.0, 0.0)),
@@ -18,5 +18,5 @@ CASES = [
 
 @pytest.mark.parametrize(("value", "rewards", "gamma", "expected"), CASES)
 def test_resolve(value, rewards, gamma, expected) -> None:
-    found = resolve_target_bounds(value, rewards, gamma)
+    found = resolve_target_q_bounds(value, rewards, gamma)
     assert found == (None if expected is None else pytest.approx(expected))

@@ -12,7 +12,7 @@ from rlher.core.errors import UserError
 Bounds = tuple[float | None, float | None]
 
 
-def resolve_target_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
     """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
 
     :param value: of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.

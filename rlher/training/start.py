@@ -1,4 +1,4 @@
-"""Which parts of a run use worker processes.
+"""Start or resume a run; which parts of a run use worker processes.
 
 By default, environments run in worker processes, at most one per core, if there is more than one environment or core.
 Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
@@ -7,14 +7,47 @@ worker processes beside training, one per core.
 Nothing here imports torch, so that the fork server starts before this process imports them.
 """
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
-from rlher.core.workers import start_server
+from rlher.core.workers import start_fork_server
+
+if TYPE_CHECKING:
+    from rlher.run.run_folder import RunFolder
+    from rlher.training.result import RunResult
+
+WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the worker processes of a run import."""
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
+
+
+def start_training(
+    config: TrainConfig, command: str, resumed: "RunFolder | None" = None
+) -> "tuple[RunFolder, RunResult]":
+    """Train a new run, or resume one, and return its folder and result.
+
+    The fork server imports for seconds, as this process does. It is started before torch is imported here, so that both
+    import at the same time.
+
+    :param command: the command line, for the run folder.
+    :param resumed: the run to resume; None: a new one.
+    :raises UserError: the config cannot be trained; no run folder was created, or the one to resume is unchanged.
+    """
+    if uses_processes(config) or eval_workers(config):
+        start_fork_server(WORKER_MODULES)
+    if resumed is not None:
+        from rlher.training.resume import resume
+
+        return resume(resumed, config, command)
+    from rlher.training.trainer import train_new_run
+
+    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
+        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
+    return train_new_run(config, command)
 
 
 def usable_cores(config: TrainConfig) -> int:
@@ -42,15 +75,3 @@ def eval_workers(config: TrainConfig) -> int:
         return config.eval.workers
     cores = usable_cores(config)
     return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
-
-
-def start_server_early(config: TrainConfig, modules: Sequence[str]) -> None:
-    """Start the fork server if the run needs worker processes.
-
-    The server imports for seconds, as this process does. Call this as soon as the config is known, before importing
-    torch, so that both import at the same time.
-
-    :param modules: what the processes import.
-    """
-    if uses_processes(config) or eval_workers(config):
-        start_server(modules)

@@ -32,13 +32,14 @@ from rlher.core.nested import finite_float
 from rlher.core.safe_read import links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, wrappers
+from rlher.envs.make import make_env
 from rlher.envs.registration import entry_module
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import ModelChoice
-from rlher.evaluation.export import play
-from rlher.evaluation.export.card import model_card
-from rlher.evaluation.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, play_episodes
+from rlher.export import play
+from rlher.export.model_card import model_card
+from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
@@ -102,19 +103,18 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     """
     run, which, config = chosen.run, chosen.which, chosen.run.config
     file, onnx = f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
-    agent = chosen.load()
-    with closing(agent.env) as env:
-        venv = DummyVecEnv([lambda: env])
+    with closing(make_env(config.env)) as env:
+        own_policy, venv = chosen.load_policy(env), DummyVecEnv([lambda: env])
         model, policy = plain_model(run, which, venv)
         described = {"model": file, **policy, **_describe_env(config.env)}
         with (folder / file).open("wb") as stream:
             model.save(stream)
         write_json(folder / "agent.json", described)
-        _require_same_actions(env, agent.policy, play.load_policy(folder, described, env))
+        _require_same_actions(env, own_policy, play.load_policy(folder, described, env))
         if onnx is not None:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
-            _require_same_actions(env, agent.policy, OnnxPolicy(folder / onnx))
-        measured = _final_evaluation(run, which, env, agent.policy)
+            _require_same_actions(env, own_policy, OnnxPolicy(folder / onnx))
+        measured = _final_evaluation(run, which, env, own_policy)
         packages, env_notes = _env_needs(config.env, env)
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
@@ -142,17 +142,17 @@ def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgo
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
-    model_class = resolve_name(ALGORITHMS[algo.name].sb3)
+    model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     described_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         trained = build_inference_model(config, venv, "cpu")
-        model_file.load_policy(run.model(which), trained)
+        model_file.load_policy(run.model_path(which), trained)
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
-        model_file.load_all(run.model(which), model)
-    model.num_timesteps = model_file.read_timesteps(run.model(which))
+        model_file.load_parameters(run.model_path(which), model)
+    model.num_timesteps = model_file.read_timesteps(run.model_path(which))
     return model, {
         "algorithm": _path(model_class),
         "policy": _path(policy_class),
@@ -203,7 +203,7 @@ def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) 
         found = summary.items() if isinstance(summary, dict) else ()
         values = {name: value for name, value in found if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED:
-            return {**dict.fromkeys(metrics.BY_NAME), **values, "seed": seed}
+            return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
     print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
     return {**metrics.summarize(list(play_episodes(env, policy, episodes, seed))), "seed": seed}
 

@@ -15,7 +15,7 @@ from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
 
 
-def make_goal_envs(
+def make_vec_env(
     config: EnvConfig,
     n_envs: int = 1,
     seed: int = 0,
@@ -24,20 +24,22 @@ def make_goal_envs(
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One more
-        in this process has the rewards of virtual transitions, which are sampled while the worker processes step.
+    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One
+        more, in this process, computes the rewards of virtual transitions while the workers step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
         raise RunError if an environment fails, with the same message from either kind, or if a process was
         replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    first = training_env(config)
+    first = make_training_env(config)
     envs: VecEnv
     if vec_env == "subproc":
         build_seeds = np.random.SeedSequence(seed).generate_state(n_envs).tolist()
-        envs = RestartingSubprocVecEnv(partial(training_env, config), first, build_seeds, config, available_cores())
+        envs = RestartingSubprocVecEnv(
+            partial(make_training_env, config), first, build_seeds, config, available_cores()
+        )
     else:
-        envs = DummyVecEnv([lambda: first, *[partial(training_env, config)] * (n_envs - 1)])
+        envs = DummyVecEnv([lambda: first, *[partial(make_training_env, config)] * (n_envs - 1)])
     seed_envs(envs, seed)
     return envs
 
@@ -54,17 +56,17 @@ def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
     return seeds
 
 
-def training_env(config: EnvConfig) -> Monitor:
+def make_training_env(config: EnvConfig) -> Monitor:
     """Return one training environment in a Monitor, which notes success and crash of each episode."""
     crash = ("is_crash",) if config.crash_key is not None else ()
     diagnostics = EPISODE_DIAGNOSTICS if config.success_reward is not None else ()
     return Monitor(make_env(config, training=True), info_keywords=("is_success", *crash, *diagnostics))
 
 
-class RepeatableVecEnv(VecEnvWrapper):
-    """Rebuilds its environments with known seeds, records the actions since, and can repeat them.
+class RestorableVecEnv(VecEnvWrapper):
+    """Rebuilds its environments with known seeds, records the actions since, and restores running episodes by them.
 
-    Few environments can save their state, so running episodes are restored by taking their actions again.
+    Few environments can save their state, so the recorded actions are taken again.
 
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.
@@ -95,10 +97,10 @@ class RepeatableVecEnv(VecEnvWrapper):
         self.build_number, self.actions = build_number, []
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed the environments as :func:`make_goal_envs` does; the model calls this when it is built."""
+        """Seed the environments as :func:`make_vec_env` does; the model calls this when it is built."""
         return seed_envs(self.venv, seed)
 
-    def repeat(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
+    def restore(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Reset and take the given actions; return the last observations (n_envs, …)."""
         observations = self.reset()
         for action in actions:

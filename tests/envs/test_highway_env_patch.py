@@ -7,10 +7,10 @@ from highway_env.envs.common.observation import KinematicsGoalObservation
 from highway_env.road.road import RoadNetwork
 from highway_env.vehicle.objects import RoadObject
 
-from rlher.envs import fast_parking
+from rlher.envs import highway_env_patch
 from tests.support.modules import fresh_module
 
-fast_parking.patch_highway_env()
+highway_env_patch.patch_highway_env()
 OTHER = ["x", "vy", "cos_d", "sin_d", "presence"]
 
 
@@ -19,8 +19,8 @@ def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
 
     :param observe: the function of observations as well, which takes most of the time.
     """
-    monkeypatch.setattr(RoadNetwork, "get_closest_lane_index", fast_parking.highway_closest_lane_index)
-    monkeypatch.setattr(RoadObject, "handle_collisions", fast_parking.highway_handle_collisions)
+    monkeypatch.setattr(RoadNetwork, "get_closest_lane_index", highway_env_patch.highway_closest_lane_index)
+    monkeypatch.setattr(RoadObject, "handle_collisions", highway_env_patch.highway_handle_collisions)
     if observe:
         original = fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
         monkeypatch.setattr(KinematicsGoalObservation, "observe", original)
@@ -67,7 +67,7 @@ def test_episodes_are_equal(monkeypatch, env_id: str, config: dict, steps: int, 
     unpatch(monkeypatch, observe)
     expected = play(env_id, config, steps)
     monkeypatch.undo()
-    assert KinematicsGoalObservation.observe is fast_parking.observe
+    assert KinematicsGoalObservation.observe is highway_env_patch.observe
     actual = play(env_id, config, steps)
     for (state, reward, *flags), (expected_state, expected_reward, *expected_flags) in zip(
         actual, expected, strict=True

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rlher.analysis.loading import Note
+from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.safe_read import links_outside, require_regular_file
 
@@ -28,11 +28,8 @@ class EmbeddedFile(NamedTuple):
     uri: str
 
 
-def embed(paths: Iterable[Path], note: Note) -> list[EmbeddedFile]:
-    """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`.
-
-    :param note: called with a message for each file left out.
-    """
+def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
+    """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`."""
     found = []
     bytes_left = MAX_TOTAL_BYTES
     for path in paths:
@@ -40,7 +37,7 @@ def embed(paths: Iterable[Path], note: Note) -> list[EmbeddedFile]:
             require_regular_file(path, min(bytes_left, MAX_FILE_BYTES))
             content = path.read_bytes()
         except (OSError, ValueError) as error:
-            note(f"left out {path}: {first_line(error)}")
+            warn(f"left out {path}: {first_line(error)}")
             continue
         bytes_left -= len(content)
         kind, _ = mimetypes.guess_type(path.name)

@@ -13,7 +13,7 @@ from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
-from rlher.envs.vec import make_goal_envs
+from rlher.envs.vec_env import make_vec_env
 
 
 def rollout(envs, steps: int = 30) -> list[dict]:
@@ -73,7 +73,7 @@ def test_a_method_that_raises_in_a_worker_is_a_fault(group):
 def test_starts_differ_between_environments_and_seeds(vec_env):
     starts = []
     for seed in (0, 1, 0):
-        envs = make_goal_envs(hostile("LineEnv"), 3, seed, vec_env)
+        envs = make_vec_env(hostile("LineEnv"), 3, seed, vec_env)
         starts.append(envs.reset()["desired_goal"][:, 0])
         envs.close()
     assert len({*starts[0], *starts[1]}) == 6
@@ -84,7 +84,7 @@ def test_workers_draw_different_numbers_from_global_generators_and_repeat_them()
     """All workers are forks of one process, with one state of the global generators."""
 
     def goals(seed: int) -> list[np.ndarray]:
-        envs = make_goal_envs(hostile("GlobalGenerator", max_episode_steps=2), 2, seed, vec_env="subproc")
+        envs = make_vec_env(hostile("GlobalGenerator", max_episode_steps=2), 2, seed, vec_env="subproc")
         drawn = [envs.reset()["desired_goal"].ravel()]
         drawn += [envs.step(np.zeros((2, 1)))[0]["desired_goal"].ravel() for _ in range(4)]
         drawn.append(np.array(envs.get_attr("offset")))
@@ -108,7 +108,7 @@ def test_the_episode_info_has_is_success_from_a_key_or_the_reward(group, config)
 
 
 def test_an_episode_without_a_success_key_is_a_fault():
-    envs = make_goal_envs(hostile("Silent"), 1)
+    envs = make_vec_env(hostile("Silent"), 1)
     with pytest.raises(RunError, match=r"'is_success' or 'success'.*env.success_key"):
         rollout(envs, 40)
 
