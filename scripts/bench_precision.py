@@ -8,7 +8,6 @@ fastest. Updates run in one thread; the two take turns, so that a busy machine s
 
 import argparse
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,8 +15,9 @@ import torch as th
 from bench_train import Work, build
 
 from rlher.algos.options import UpdateOptions
-from rlher.algos.precision import choose_precision, processor
+from rlher.algos.precision import choose_precision
 from rlher.config.training import EngineConfig
+from rlher.core.machine import cpuinfo
 
 WORKS = (
     Work("sac", "FetchReach-v4", [256, 256], 256, 0, {}),
@@ -60,12 +60,9 @@ def main() -> None:
     arguments = parser.parse_args()
     th.set_num_threads(1)
     th.set_flush_denormal(True)
-    _, flags = processor()
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    print(next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown processor"))
-    print(
-        "flags:", " ".join(sorted(flags & {"avx2", "avx512f", "avx512_bf16", "amx_bf16"})), f"; torch {th.__version__}"
-    )
+    shown = {"avx2", "avx512f", "avx512_bf16", "amx_bf16"} & set(cpuinfo().get("flags", "").split())
+    print(cpuinfo().get("model name", "unknown CPU"))
+    print("flags:", *sorted(shown), f"; torch {th.__version__}")
     print(f"\n{'ms of an update':<24}", *(f"{name:>18}" for name in CHOICES), "  rule")
     for work in WORKS:
         title = work.title.partition(",")[0]

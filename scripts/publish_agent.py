@@ -12,7 +12,7 @@ import torch as th
 from rlher.core.files import atomic_write
 from rlher.core.safe_read import open_zip, read_tensors
 from rlher.run import lookup
-from rlher.run.model_file import ACTING, POLICY, SPACES, read_timesteps
+from rlher.run.model_file import ACTING_PREFIXES, POLICY, SPACES, read_timesteps
 from rlher.run.run_folder import MODELS, RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def copy_policy(source: Path, target: Path) -> None:
     with open_zip(source) as archive, atomic_write(target) as temporary:
         tensors = read_tensors(archive.read(POLICY), th.device("cpu"))
         policy = io.BytesIO()
-        th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING)}, policy)
+        th.save({name: tensor for name, tensor in tensors.items() if name.startswith(ACTING_PREFIXES)}, policy)
         with zipfile.ZipFile(temporary, "w") as copy:
             copy.writestr("data", json.dumps({"num_timesteps": steps}))
             copy.writestr(POLICY, policy.getvalue())

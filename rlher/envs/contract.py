@@ -229,7 +229,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) 
         yield (
             "error",
             f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid:g} and "
-            f"{wanted:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because hindsight uses it "
+            f"{wanted:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because HER uses it "
             "for virtual goals. If the difference does not depend on the goal, such as an action's cost, set "
             "env.goal_independent_reward=true.",
         )

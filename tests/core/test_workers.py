@@ -11,7 +11,7 @@ import pytest
 
 from rlher.core import workers
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.workers import Worker, WorkerLost, close_workers, report
+from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
 
 
 class Service:
@@ -30,7 +30,7 @@ class Service:
     def work(self, steps: int, seconds: float) -> int:
         for number in range(1, steps + 1):
             time.sleep(seconds)
-            report(number)
+            report_progress(number)
         return steps
 
     def close(self):

@@ -19,6 +19,7 @@ from rlher.algos import ALGORITHMS
 from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
+from rlher.envs.make import make_env
 from rlher.evaluation.agent import choose_model
 from rlher.export import exporter
 from rlher.run import lookup
@@ -89,19 +90,20 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
-    agent = choose_model(PlayConfig(run=str(run))).load()
-    space = agent.env.observation_space
+    chosen = choose_model(PlayConfig(run=str(run)))
+    env = make_env(chosen.run.config.env)
+    policy, space = chosen.load_policy(env), env.observation_space
     space.seed(0)
     samples = [space.sample() for _ in range(rows)]
     observations = {key: np.stack([row[key] for row in samples]).clip(-3, 3) for key in space.spaces}
     np.savez(folder / "observations.npz", **observations)
-    actions = [agent.policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
+    actions = [policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
     algo = lookup.find(str(run), "logs").config.algo
     if not getattr(algo, "layer_norm_critics", False):  # which SB3 lacks
         own, sb3 = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)
         for loaded in (
             own.load(run / "best_model.zip"),
-            sb3.load(run / "best_model.zip", DummyVecEnv([lambda: agent.env])),
+            sb3.load(run / "best_model.zip", DummyVecEnv([lambda: env])),
         ):
             np.testing.assert_allclose(loaded.predict(observations, deterministic=True)[0], actions, atol=1e-5)
     return actions

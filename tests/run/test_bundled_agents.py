@@ -10,6 +10,7 @@ import pytest
 
 from rlher.config.commands import PlayConfig
 from rlher.core.errors import UserError
+from rlher.envs.make import make_env
 from rlher.evaluation.agent import choose_model
 from rlher.run import lookup
 from tests.conftest import TINY
@@ -39,12 +40,12 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
         assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-    original, published = (
-        choose_model(PlayConfig(run=str(folder))).load() for folder in (run, lookup.agent_folder("mine"))
-    )
+    chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.agent_folder("mine"))]
+    env = make_env(chosen[0].run.config.env)
+    original, published = (each.load_policy(env) for each in chosen)
     for seed in range(5):
-        observation, _ = original.env.reset(seed=seed)
-        assert np.array_equal(original.policy(observation), published.policy(observation))
+        observation, _ = env.reset(seed=seed)
+        assert np.array_equal(original(observation), published(observation))
 
 
 def test_it_is_listed_evaluated_and_named(publish, rlher):

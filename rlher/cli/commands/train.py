@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from rlher.config.commands import CompareConfig
 from rlher.config.training import TrainConfig
+from rlher.run.run_folder import RunFolder
 from rlher.training.start import start_training
 
 if TYPE_CHECKING:
     from rlher.cli.composition import ComposedConfig
-    from rlher.run.run_folder import RunFolder
 
 
-def run(config: TrainConfig, command: str, resumed: "RunFolder | None" = None) -> int:
+def run(config: TrainConfig, command: str, resumed: RunFolder | None = None) -> int:
     """Train, evaluate and write the run folder.
 
     :param resumed: the run to resume; None: a new one.
