@@ -1,7 +1,7 @@
 """Models built from configs: Stable-Baselines3's algorithms with the fast update and rlher's replay buffer."""
 
 import inspect
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pkgutil import resolve_name
 from typing import Any
 
@@ -20,7 +20,7 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import BaseOffPolicyAlgorithm
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, load_model_class
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
@@ -125,9 +125,9 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Bas
 
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
-    env, relay = config.env, config.env.relay
+    env, relay, her = config.env, config.env.relay, config.her
     return dict(
-        **config.her.buffer_arguments(),
+        **asdict(her) | {"goal_mix": her.goal_mix or None},
         gamma=config.algo.gamma,
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
@@ -154,7 +154,9 @@ def _options(config: TrainConfig) -> UpdateOptions:
 
 def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> BaseOffPolicyAlgorithm:
     algo = config.algo
-    model_class: Any = load_model_class(algo)
+    model_class: Any = ALGORITHMS[algo.name].load()
+    if algo.model is not None:
+        model_class = import_object("algo.model", algo.model, model_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)

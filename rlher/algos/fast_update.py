@@ -195,7 +195,7 @@ class FastUpdate(BaseOffPolicyAlgorithm):
         if self.options.precision == "float32":
             return network(x)
         layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
-        return forward(layers, x, network.parameters()).float()
+        return forward(layers, x).float()
 
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""

@@ -1,6 +1,6 @@
 """How losses and acting evaluate the networks: features, layer by layer, and several networks together."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -85,17 +85,11 @@ def is_batchable(layer: nn.Module) -> bool:
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
 
 
-def forward(layers: Sequence[nn.Module], x: th.Tensor, parameters: Iterator[th.Tensor]) -> th.Tensor:
-    """Evaluate ``Linear``, ``LayerNorm`` and elementwise layers of one network.
-
-    :param x: (batch, inputs).
-    :param parameters: of the layers, in their order.
-    """
+def forward(layers: Sequence[nn.Module], x: th.Tensor) -> th.Tensor:
+    """Evaluate the layers of one network on x (batch, inputs), see :mod:`rlher.algos.precision`."""
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = multiply(F.linear, x, next(parameters), next(parameters), float32=stays_float32(layer, layers))
-        elif isinstance(layer, nn.LayerNorm):
-            x = F.layer_norm(x, layer.normalized_shape, next(parameters), next(parameters), layer.eps)
+            x = multiply(F.linear, x, layer.weight, layer.bias, float32=stays_float32(layer, layers))
         else:
             x = layer(x)
     return x

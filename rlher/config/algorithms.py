@@ -178,12 +178,6 @@ class TQCConfig(SACConfig):
             raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={all_}.")
 
 
-def load_model_class(algo: OffPolicyConfig) -> "type[OffPolicyAlgorithm]":
-    """Import the class of a config's model: the algorithm's, or the user's own that extends it."""
-    base = ALGORITHMS[algo.name].load()
-    return base if algo.model is None else import_object("algo.model", algo.model, base)
-
-
 def algorithm_of(path: str) -> str:
     """Return the name of the algorithm that a class of the user's own extends.
 

@@ -1,6 +1,6 @@
 """Config keys of hindsight and of demonstrations, with their defaults."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rlher.config.key import experiment_key
@@ -16,7 +16,10 @@ HER_PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class HerConfig:
-    """Hindsight: which goals replace the desired one, and how reward and done are recomputed."""
+    """Hindsight: which goals replace the desired one, and how reward and done are recomputed.
+
+    The keys are arguments of :class:`rlher.her.HerReplayBuffer`.
+    """
 
     n_sampled_goal: int = experiment_key(4, "virtual transitions per real one; 0: replay without hindsight", low=0)
     goal_selection_strategy: str = experiment_key(
@@ -39,10 +42,6 @@ class HerConfig:
         True, "keep the part of the reward that does not depend on the goal"
     )
     copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
-
-    def buffer_arguments(self) -> dict[str, Any]:
-        """Return the arguments of :class:`rlher.her.HerReplayBuffer`, which have the names of the keys."""
-        return asdict(self) | {"goal_mix": self.goal_mix or None}
 
 
 @dataclass

@@ -143,7 +143,7 @@ def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list
     :raises UserError: the launcher cannot be used.
     """
     config = composed[0][1]
-    runs = _distinct_runs(_sweep_runs(composed))
+    runs = _distinct_runs(sweep_runs(composed))
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log.parent
     if waiting:
@@ -169,7 +169,7 @@ def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list
     return runs, max(run.exit_code for run in runs)
 
 
-def _sweep_runs(composed: Sequence[tuple[list[str], TrainConfig]]) -> list[SweepRun]:
+def sweep_runs(composed: Sequence[tuple[list[str], TrainConfig]]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone."""
     common = set.intersection(*(set(overrides) for overrides, _ in composed)) if len(composed) > 1 else set()
     runs = []

@@ -1,29 +1,22 @@
-"""Learning from demonstrations: the dataset is checked and added to the replay buffer, then cloned before training.
+"""Learning from demonstrations: the dataset is checked and added to the replay buffer.
 
-The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`.
+The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`, and pretraining in
+:mod:`rlher.training.callbacks.pretraining`.
 """
 
 from dataclasses import replace
 from typing import Any
 
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.factory import bc_keys
 from rlher.algos.training_loop import BaseOffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.relay import task_space, widen_goals
 from rlher.her.trajectories import Trajectory
-from rlher.training.callbacks.evaluation import EvaluationCallback
-from rlher.training.callbacks.progress import ProgressCallback
-
-CLONING_CHUNK = 100
-"""Updates between two looks at the progress bar and at Ctrl-C."""
 
 
 def validate_demonstrations(config: TrainConfig) -> None:
@@ -78,37 +71,3 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     if env.relay.enabled:
         observations = widen_goals(dict(observations), env.relay)
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
-
-
-class PretrainCallback(BaseCallback):
-    """Before the first step, clone the demonstrations for ``demos.pretrain_updates`` updates, then evaluate.
-
-    Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
-
-    :param evaluations: the callback that evaluates the result; it comes before this one.
-    """
-
-    model: ActorCritic
-
-    def __init__(
-        self, config: TrainConfig, evaluations: EvaluationCallback, progress: ProgressCallback, stop: StopRequest
-    ) -> None:
-        super().__init__()
-        self._config, self._evaluations, self._progress, self._stop = config, evaluations, progress, stop
-
-    def _on_training_start(self) -> None:
-        """Clone in chunks.
-
-        :raises KeyboardInterrupt: a stop was requested.
-        """
-        updates = self._config.demos.pretrain_updates
-        for done in range(0, updates, CLONING_CHUNK):
-            if self._stop.requested:
-                raise KeyboardInterrupt
-            self.model.pretrain(min(CLONING_CHUNK, updates - done), self._config.algo.batch_size)
-            self._progress.show_updates("cloning updates", min(done + CLONING_CHUNK, updates), updates)
-        if updates:
-            self._evaluations.evaluate()
-
-    def _on_step(self) -> bool:
-        return True

@@ -20,8 +20,8 @@ from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
 from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
+from rlher.training.callbacks.pretraining import PretrainCallback
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.demonstration_learning import PretrainCallback
 from rlher.training.loggers import log_to_service, make_logger
 from rlher.training.result import RunResult, Status, print_header
 from rlher.training.setup import TrainingSetup, prepare

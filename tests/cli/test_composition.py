@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli import main
+from rlher.cli import flags, main
 from rlher.cli.commands import load_command
-from rlher.core.signals import EXIT_INTERRUPTED
+from rlher.cli.composition import compose
+from rlher.jobs.sweep import sweep_runs
 
 
-def test_a_job_of_a_sweep_has_a_command_of_its_own(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
-    jobs: list = []
-    monkeypatch.setattr("rlher.jobs.sweep.train_sweep", lambda runs: (jobs.extend(runs) or runs, EXIT_INTERRUPTED))
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    assert rlher("train", "-m", *words).code == EXIT_INTERRUPTED
-    assert [job.name for job in jobs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
+    runs = sweep_runs(compose(load_command("train"), flags.parse("train", ["-m", *words])))
+    assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
-    assert [job.command for job in jobs] == [
+    assert [run.command for run in runs] == [
         f"{common} her={her} recipe={recipe}" for her in ("future", "final") for recipe in ("mine.yaml", "null")
     ]
 

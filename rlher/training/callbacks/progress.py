@@ -80,7 +80,7 @@ class ProgressCallback(BaseCallback):
     def show_updates(self, name: str, done: int, total: int) -> None:
         """Show how many updates are done before the first step.
 
-        :param name: of the updates, such as "cloning updates".
+        :param name: of the updates, such as "pretraining updates".
         """
         now = time.monotonic()
         self._bar.update(self._task, completed=done, total=total, unit=name)
