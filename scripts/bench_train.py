@@ -144,7 +144,7 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     for episode in storage.episodes(0)[:-1]:  # the last one may still run
         positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
         arrays.append((storage.rows[positions], storage.last_obs[episode].copy(), storage.next_achieved[positions]))
-    while storage.count + 1000 < capacity:
+    while storage.n_transitions + 1000 < capacity:
         storage.add_episode(0, *arrays[index % len(arrays)])
         index += 1
 
