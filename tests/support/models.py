@@ -13,9 +13,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.her import HerReplayBuffer
 
-THEIRS = {
-    name: resolve_name(each.sb3_class) for name, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)
-}
+THEIRS = {k: resolve_name(each.sb3_class) for k, each in ALGORITHMS.items() if issubclass(each.load(), FastUpdate)}
 """SB3's class of every algorithm with the fast update."""
 
 
