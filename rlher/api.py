@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from rlher.cli import resume
-from rlher.cli.commands import load_command
+from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
 from rlher.config.commands import PlayConfig
@@ -288,7 +288,7 @@ def runs(folder: Folders = "logs") -> list[Run]:
     from rlher.analysis.loading import run_folders
 
     found = []
-    for path in (path for each in _paths(folder) for path in run_folders(Path(each))):
+    for path in (path for each in _run_paths(folder) for path in run_folders(Path(each))):
         try:
             found.append(load(path.absolute()))
         except UserError as error:
@@ -327,7 +327,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    keys = {"runs": _paths(runs), "by": by, "format": format}
+    keys = {"runs": _run_paths(runs), "by": by, "format": format}
     config = _compose("compare", _overrides(keys))
     found = comparison.table(table, comparison.load(config), format or "text")
     if found.numbers.empty:
@@ -363,7 +363,7 @@ def plot(
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _overrides({"runs": _paths(runs), "by": by, "style": _style.get(), **keys}))
+    config = _compose("plot", _overrides({"runs": _run_paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -401,7 +401,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     """
     from rlher.analysis.report import write_report
 
-    overrides = _overrides({"runs": _paths(runs), "by": by, "output": output, **keys})
+    overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
     return write_report(_compose("report", overrides), command_line(["rlher", "report", *overrides]))
 
 
@@ -511,10 +511,10 @@ def _by_name(value: Any) -> Any:
         raise UserError(
             f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
         )
-    return _path(value)
+    return _import_path(value)
 
 
-def _path(code: Any) -> str:
+def _import_path(code: Any) -> str:
     """Return the ``module:name`` of a function or class, which a config records."""
     name = getattr(code, "__qualname__", repr(code))
     if code.__module__ == "__main__" or not name.isidentifier():
@@ -549,9 +549,9 @@ def _failed_run(message: str, folder: Path | None) -> RunError:
     return fault
 
 
-def _paths(runs: Runs) -> list[str]:
+def _run_paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
-        return [f"{name}={path}" for name, several in runs.items() for path in _paths(several)]
+        return [f"{name}={path}" for name, several in runs.items() for path in _run_paths(several)]
     is_one = isinstance(runs, str | Path | Run) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
     several: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
     if not several:  # no runs mean all of logs to the command

@@ -5,7 +5,7 @@ from dataclasses import Field, fields, is_dataclass
 
 import yaml
 
-from rlher.cli.commands import command_names, load_command
+from rlher.cli.command import command_names, load_command
 from rlher.cli.groups import GROUPS, options
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig

@@ -8,8 +8,9 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs, polyak_update
+from rlher.algos.fast_update import FastUpdate, Losses, LossInputs
 from rlher.algos.networks import BatchedMLP
+from rlher.algos.optimizer_steps import FusedAdam, polyak_update
 
 
 class ActorCritic(FastUpdate):

@@ -6,7 +6,8 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, FusedAdam, Losses, LossInputs
+from rlher.algos.fast_update import FastUpdate, Losses, LossInputs
+from rlher.algos.optimizer_steps import FusedAdam
 
 
 class DQN(FastUpdate, stable_baselines3.DQN):

@@ -19,7 +19,7 @@ from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.algos.training_loop import BaseOffPolicyAlgorithm
+from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
@@ -74,7 +74,7 @@ def validate_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> BaseOffPolicyAlgorithm:
+def build_model(config: TrainConfig, venv: VecEnv) -> OverlappingAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: with every open value resolved.
@@ -100,7 +100,7 @@ def bc_keys(config: TrainConfig) -> dict[str, float]:
     }
 
 
-def _require_fast_update(config: TrainConfig, model: BaseOffPolicyAlgorithm) -> None:
+def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> None:
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
     if model.fallback_reason is not None and config.algo.model is not None:
         user_classes = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
@@ -119,7 +119,7 @@ def _require_fast_update(config: TrainConfig, model: BaseOffPolicyAlgorithm) -> 
             )
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> BaseOffPolicyAlgorithm:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlappingAlgorithm:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     return _construct(config, venv, device, seed=0, buffer_size=1)
 
@@ -145,14 +145,14 @@ def _options(config: TrainConfig) -> UpdateOptions:
     return UpdateOptions(
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
-        overlap=bool(engine.overlap),
+        overlap=engine.overlap,
         compile=engine.compile == "on",
         precision="bf16" if engine.precision == "bf16" else "float32",
         **(from_algo | {"target_q_bounds": bounds}),
     )
 
 
-def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> BaseOffPolicyAlgorithm:
+def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OverlappingAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:

@@ -1,7 +1,7 @@
 """The mechanics of the fast update: features, precision, compilation, optimizer steps, target networks, acting."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from torch import nn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
-from rlher.algos.training_loop import BaseOffPolicyAlgorithm
+from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.core.errors import RunError, describe_value
 
 Losses = dict[str, th.Tensor]
@@ -58,7 +58,7 @@ class LossInputs(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(BaseOffPolicyAlgorithm):
+class FastUpdate(OverlappingAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
@@ -226,58 +226,6 @@ class FastUpdate(BaseOffPolicyAlgorithm):
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
-
-
-class FusedAdam:
-    """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call on its state.
-
-    ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
-    1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
-
-    :param optimizer: of exactly these parameters.
-    :param parameters: in the order in which ``step`` takes their gradients.
-    """
-
-    def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
-        self.optimizer, self.parameters = optimizer, list(parameters)
-        plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
-        on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
-        self.fused = type(optimizer) is th.optim.Adam and plain and on_cpu
-
-    @th.no_grad()
-    def step(self, gradients: Iterable[th.Tensor]) -> None:
-        """Take one step."""
-        # The fused call requires gradient and parameter to have the same memory layout.
-        contiguous = [gradient.contiguous() for gradient in gradients]
-        if not self.fused:
-            for parameter, gradient in zip(self.parameters, contiguous, strict=True):
-                parameter.grad = gradient
-            self.optimizer.step()
-            return
-        group, states = self.optimizer.param_groups[0], [self._state(each) for each in self.parameters]
-        averages, squares, steps = ([each[name] for each in states] for name in ("exp_avg", "exp_avg_sq", "step"))
-        th._foreach_add_(steps, 1)
-        beta1, beta2 = group["betas"]
-        options = {"lr": group["lr"], "eps": group["eps"], "weight_decay": 0.0, "amsgrad": False, "maximize": False}
-        state: tuple = averages, squares, [], steps
-        th._fused_adam_(self.parameters, contiguous, *state, beta1=beta1, beta2=beta2, **options)
-
-    def _state(self, parameter: th.Tensor) -> dict[str, th.Tensor]:
-        """Return the optimizer's state of a parameter, created as in Adam's first step if there is none."""
-        state: dict[str, th.Tensor] = self.optimizer.state[parameter]
-        if not state:
-            averages = {name: th.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
-            state.update({"step": th.zeros(()), **averages})
-        return state
-
-
-@th.no_grad()
-def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
-    """Move each target parameter towards its source by the share ``tau``.
-
-    ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
-    """
-    th._foreach_lerp_(target_params, params, tau)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -17,14 +17,14 @@ class UpdateOptions:
         baselines' ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: steps for which a random action is held. Above 1, also the random actions before
         ``learning_starts`` are held.
-    :param target_policy_noise_schedule: TD3: ``constant`` or ``linear``: whether the noise of the target actions falls
-        from ``target_policy_noise`` to 0. The critic needs the noise in the beginning; in the end it hides precise
-        actions.
+    :param target_policy_noise_schedule: TD3: how the noise of the target actions falls from ``target_policy_noise`` to
+        0, one of :data:`rlher.config.algorithms.SCHEDULES`. The critic needs the noise in the beginning; in the end it
+        hides precise actions.
     :param action_l2: weight of the mean squared action in the actor's loss (arXiv:1802.09464); actions span [-1, 1].
     :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
-    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.BaseOffPolicyAlgorithm`.
+    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.OverlappingAlgorithm`.
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.
     """

@@ -8,7 +8,8 @@ import torch as th
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import FusedAdam, Losses, LossInputs
+from rlher.algos.fast_update import Losses, LossInputs
+from rlher.algos.optimizer_steps import FusedAdam
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
 SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite

@@ -6,7 +6,8 @@ from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Losses, LossInputs, polyak_update
+from rlher.algos.fast_update import Losses, LossInputs
+from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
 

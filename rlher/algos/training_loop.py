@@ -19,7 +19,7 @@ _NO_BUFFER: Any = object()
 """Stands for a replay buffer, so that Stable-Baselines3 builds none."""
 
 
-class BaseOffPolicyAlgorithm(OffPolicyAlgorithm):
+class OverlappingAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The

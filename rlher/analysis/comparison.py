@@ -63,7 +63,7 @@ def summary(groups: Sequence[Group]) -> pd.DataFrame:
 
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
     its 95 % bootstrap interval over seeds, widened to the Wilson interval of all episodes together, because three seeds
-    at 100 of 100 episodes do not prove 100 %. Both are NaN with fewer than :data:`MIN_SEEDS` seeds. ``each`` is the
+    at 100 of 100 episodes do not prove 100 %. Both are NaN with fewer than :data:`MIN_SEEDS` seeds. ``per_seed`` is the
     success rate per seed, ``crash_rate`` the mean. For each level of ``STEPS_TO``, such as 90, ``steps_to_90`` is the
     median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``seconds_to_90`` is the
     median of their wall-clock time, compilation included. ``timesteps`` is the longest run.
@@ -83,7 +83,7 @@ def _summary_row(group: Group) -> dict[str, object]:
         "success_rate": float(stats.iqm(finals)),
         "low": float(low),
         "high": float(high),
-        "each": finals.tolist(),
+        "per_seed": finals.tolist(),
         "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
         **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
         **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
@@ -98,7 +98,7 @@ def _summary_cells(row: Row) -> Cells:
         "agent": row["agent"],
         "seeds": str(row["seeds"]),
         "final success": _percent(row["success_rate"], row["low"], row["high"]),
-        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["each"]),
+        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["per_seed"]),
         METRICS_BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
         "minutes to 90%": f"{row['seconds_to_90'] / 60:.1f}" if np.isfinite(row["seconds_to_90"]) else MISSING,

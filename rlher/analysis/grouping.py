@@ -22,7 +22,7 @@ from rlher.run.run_folder import CONFIG, safe_name
 
 DEFAULT_BY = ("algo", "her")
 
-EMPTY = ["None", "[]", "{}"]
+EMPTY_VALUES = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
 IGNORED_KEYS = {*keys_ignored_by("grouping"), *SHORT_NAMES}
@@ -185,10 +185,10 @@ def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
     """
     table = _differences(runs)
     typed = {key for key in table if any(f"{key}=" in run.command for run in runs)}
-    preferred = table[sorted(table, key=lambda key: (key not in typed, table[key].isin(EMPTY).any()))]
+    preferred = table[sorted(table, key=lambda key: (key not in typed, table[key].isin(EMPTY_VALUES).any()))]
     is_same = preferred.apply(lambda column: pd.factorize(column)[0]).T.duplicated()
     rows = table[sorted(is_same.index[~is_same])].to_dict("records")
     for run, row in zip(runs, rows, strict=True):
-        parts = [label, *(f"{key}={value}" for key, value in row.items() if value not in EMPTY)]
+        parts = [label, *(f"{key}={value}" for key, value in row.items() if value not in EMPTY_VALUES)]
         # Runs that do not differ are called by their algorithm and strategy.
         yield ", ".join(filter(None, parts)) or ", ".join(str(run.config[key]) for key in DEFAULT_BY), run

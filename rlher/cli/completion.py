@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
-from rlher.cli.commands import command_names, load_command
+from rlher.cli.command import command_names, load_command
 from rlher.core.errors import UserError
 
 FLAGS = ("-sc", "--shell-completion")

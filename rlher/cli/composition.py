@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from rlher.cli import recipes
-from rlher.cli.commands import Command
+from rlher.cli.command import Command
 from rlher.cli.flags import CommandLine
 from rlher.cli.groups import option_file, options
 from rlher.cli.messages import hydra_errors_as_user_errors

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
-from rlher.cli.commands import Command, load_command
+from rlher.cli.command import Command, load_command
 from rlher.cli.groups import GROUPS, options
 from rlher.cli.overrides import quote_override
 from rlher.config.key import takes_list

@@ -6,7 +6,7 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.commands import Command, command_names, load_command
+from rlher.cli.command import Command, command_names, load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import parse
 from rlher.cli.groups import command_line_choices, options

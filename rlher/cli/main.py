@@ -18,7 +18,7 @@ import yaml
 import rlher
 from rlher import __version__
 from rlher.cli import completion
-from rlher.cli.commands import Command, command_names, load_command
+from rlher.cli.command import Command, command_names, load_command
 from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
@@ -93,6 +93,8 @@ def run(argv: list[str]) -> int:
         read_as = command_line(["rlher", name, *["-m"] * line.is_sweep, *line.overrides])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and any(word.startswith("resume=") for word in line.overrides):
+        if line.is_sweep or line.prints_config or line.config_dirs:
+            raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")
         return resume.run(line.overrides)
     return run_command(command, line, [name, *words])
 

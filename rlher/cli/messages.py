@@ -8,7 +8,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.commands import command_names, known_keys, load_command
+from rlher.cli.command import command_names, known_keys, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys, takes_list
 from rlher.config.override_syntax import override_value

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from omegaconf import OmegaConf
 
-from rlher.cli.commands import load_command, train
+from rlher.cli.command import load_command
+from rlher.cli.commands import train
 from rlher.cli.flags import LATEST
 from rlher.cli.overrides import assign, values_of
 from rlher.config.key import compared_values, to_object

@@ -12,7 +12,7 @@ def quote_value(value: str) -> str:
     if re.fullmatch(r"[\w./:+-]+", value, re.ASCII):
         return value
     value = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)  # the name of a file is no interpolation
-    # Between quotes a backslash is itself, except before a quote_value.
+    # Between quotes a backslash is itself, except before a quote.
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
 
 

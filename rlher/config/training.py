@@ -34,7 +34,7 @@ class EngineConfig:
         "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool | None = experiment_key(None, "update while the environments step; null: true")
+    overlap: bool = experiment_key(True, "update while the environments step")
 
 
 @dataclass
@@ -65,7 +65,7 @@ class EvalConfig:
     )
     workers: int | None = runtime_key(
         None,
-        "processes that evaluate while training continues; 0: training waits; null: one per core",
+        "processes that evaluate while training continues; 0: training waits; null: by cores and threads",
         low=0,
     )
     keep_models: bool = runtime_key(False, "keep the model of every evaluation, as models/<steps>.zip")

@@ -23,7 +23,7 @@ from rlher.envs.probe import (
 from rlher.envs.rendering import can_draw_goals, supports_rgb_array
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
-ROWS = 200
+CHECKED_STEPS = 200
 """Number of steps whose reward is computed again."""
 
 BATCH_SIZE = 5
@@ -208,7 +208,7 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Fou
 
 def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
-    rows = recording.rows(ROWS)
+    rows = recording.rows(CHECKED_STEPS)
     step_rewards, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
     computed = single_rewards(env, recording.achieved[rows], recording.desired[rows], infos)
     differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
@@ -250,7 +250,7 @@ def _reward_batches(config: EnvConfig, env: CheckedEnv, recording: Recording) ->
 def _reward_declarations(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired, info = recording.desired[0], recording.infos[0]
-    tried = np.concatenate([desired[None], recording.achieved[:ROWS]])
+    tried = np.concatenate([desired[None], recording.achieved[:CHECKED_STEPS]])
     exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it

@@ -12,7 +12,7 @@ from rlher.core.errors import RunError
 from rlher.envs.checked_env import SUCCESS_KEYS, CheckedEnv, as_flag
 
 MAX_RANDOM_STEPS = 1000
-SECONDS = 0.3
+PROBE_SECONDS = 0.3
 """Time for random episodes, before a run and in `rlher check`."""
 
 SECONDS_WITHOUT_LIMIT = 5.0
@@ -21,7 +21,7 @@ SECONDS_WITHOUT_LIMIT = 5.0
 MIN_STEPS = 5
 """Steps that are recorded however slow the environment is."""
 
-PAIRS = 40
+GOAL_PAIRS = 40
 """Number of goal pairs whose rewards are computed."""
 
 CRASH_KEYS = ("is_crash", "crashed")
@@ -74,7 +74,9 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
     started = time.monotonic()
     steps: list[tuple] = []
     for _ in range(MAX_RANDOM_STEPS):
-        if len(steps) >= MIN_STEPS and time.monotonic() - started > (SECONDS if limit_known else SECONDS_WITHOUT_LIMIT):
+        if len(steps) >= MIN_STEPS and time.monotonic() - started > (
+            PROBE_SECONDS if limit_known else SECONDS_WITHOUT_LIMIT
+        ):
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         limit_known = limit_known or truncated
@@ -142,7 +144,7 @@ def _limit(env: gym.Env, recording: Recording) -> int | None:
 
 def _rewards(env: CheckedEnv, recording: Recording) -> tuple[float, set[float]]:
     """Return the reward of an exactly achieved goal, and all rewards of other pairs of recorded goals."""
-    rows = recording.rows(PAIRS)
+    rows = recording.rows(GOAL_PAIRS)
     achieved, desired = recording.achieved[rows], recording.desired[rows]
     goals = np.concatenate([achieved, desired])
     nothing: list[dict] = [{}] * len(goals)

@@ -13,38 +13,9 @@ from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from rlher.config.environment import EnvConfig
-from rlher.core.console import warn
-from rlher.core.errors import RunError
 from rlher.core.rng import set_random_seed
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.her.storage import LOST_STEP
-
-
-class RestartLimit:
-    """Counts how often the process of an environment was replaced since its last finished episode.
-
-    :param process: its name for messages, such as "FetchReach-v4: the process of environment 0".
-    :param limit: how often a new process may replace it without a finished episode in between.
-    """
-
-    def __init__(self, process: str, limit: int) -> None:
-        self._process, self._limit, self._restarts = process, limit, 0
-
-    def episode_finished(self) -> None:
-        """Count from 0 again."""
-        self._restarts = 0
-
-    def count(self, lost: WorkerLost, where: str = "") -> None:
-        """Print that the process was lost, and that a new one replaces it.
-
-        :param where: such as " in the episode of seed 7".
-        :raises RunError: the limit is reached.
-        """
-        loss = f"{self._process} {lost}{where}"
-        if self._restarts == self._limit:
-            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
-        self._restarts += 1
-        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 
 class EnvService:

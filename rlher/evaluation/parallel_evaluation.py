@@ -1,4 +1,4 @@
-"""EpisodeFutures episodes in worker processes beside training, or in this process.
+"""Play evaluation episodes in worker processes beside training, or in this process.
 
 The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each is played in a new
 environment, and every episode has its own seed. So the results do not depend on the number of processes.
@@ -15,9 +15,8 @@ import torch as th
 
 from rlher.config.training import TrainConfig
 from rlher.core.rng import preserve_rng_state, set_random_seed
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
-from rlher.envs.subproc_vec_env import RestartLimit
 from rlher.evaluation.agent import load_model
 from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 
@@ -90,9 +89,9 @@ class EvaluationWorkers:
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
         self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
-        """Each thread has its own worker process."""
-        self._workers: dict[int, Worker] = {}
-        """The worker of each thread, by the thread's id."""
+        self._of_thread = threading.local()
+        """Each thread has its own worker process, ``worker``."""
+        self._workers: list[Worker] = []
         self._closed = False
 
     def start(self, model: bytes, episodes: int, seed: int) -> EpisodeFutures:
@@ -114,13 +113,13 @@ class EvaluationWorkers:
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
         self._closed = True
-        for worker in list(self._workers.values()):
+        for worker in list(self._workers):
             worker.disconnect()
         try:
             if self._threads:
                 self._threads.shutdown(cancel_futures=True)
         finally:
-            close_workers(list(self._workers.values()))
+            close_workers(list(self._workers))
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a batch of episodes in the worker of this thread, and in those that replace it."""
@@ -138,7 +137,9 @@ class EvaluationWorkers:
                 # The environment is built before the first step.
                 worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
-                self._workers.pop(threading.get_ident()).kill()
+                self._of_thread.worker.kill()
+                self._workers.remove(self._of_thread.worker)
+                del self._of_thread.worker
                 if self._closed:
                     raise
                 if missing := seeds[len(episodes) :]:
@@ -147,10 +148,10 @@ class EvaluationWorkers:
 
     def _worker(self) -> Worker:
         """Return the worker of this thread, which is started by the first call."""
-        thread = threading.get_ident()
-        if thread not in self._workers:
-            worker = self._workers[thread] = Worker(partial(EvaluationService, self._config), [__name__])
+        if not hasattr(self._of_thread, "worker"):
+            worker = self._of_thread.worker = Worker(partial(EvaluationService, self._config), [__name__])
+            self._workers.append(worker)
             if self._closed:
                 worker.disconnect()
             worker.receive(BUILD_SECONDS)
-        return self._workers[thread]
+        return self._of_thread.worker

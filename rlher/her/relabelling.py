@@ -80,11 +80,11 @@ class Relabeller:
         if n_real < len(ids):
             episodes = rows["episode"][n_real:]
             request = GoalRequest(
-                transition=ids[n_real:],
-                first=storage.first_id.take(episodes),
-                last=storage.last_id.take(episodes),
+                transitions=ids[n_real:],
+                first_ids=storage.first_id.take(episodes),
+                last_ids=storage.last_id.take(episodes),
                 rng=rng,
-                any_transition=lambda count: storage.sample(count, rng),
+                sample_transitions=lambda count: storage.sample(count, rng),
                 achieved_goals=lambda ids: storage.next_achieved[storage.positions(ids)],
                 is_stored=storage.is_stored,
                 gamma=self.goal_gamma,

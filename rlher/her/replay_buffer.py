@@ -129,7 +129,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         demonstration_fraction: float = 1 / 8,
     ) -> None:
         strategy = strategy_of(goal_selection_strategy, goal_selection_kwargs)
-        _validate(locals())
+        _validate(locals())  # the arguments, and `strategy`
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)

@@ -12,7 +12,7 @@ from rlher.core.errors import describe_error
 
 Floats = NDArray[np.floating[Any]]
 
-CHECKED = 4
+CHECKED_ROWS = 4
 """Rows of the first batch that are also computed one by one, to check that the function is vectorised."""
 
 NOT_VECTORISED = (
@@ -71,14 +71,14 @@ class RewardFunction:
             return np.zeros(0)
         infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
-            self._vectorised = self._warn_if_not_vectorised(achieved, desired, infos)
+            self._vectorised = self._is_vectorised(achieved, desired, infos)
         if self._vectorised:
             return np.asarray(self.call(achieved, desired, infos)).reshape(count)
         return _row_by_row(self.call, achieved, desired, infos)
 
-    def _warn_if_not_vectorised(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
+    def _is_vectorised(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
         """Return whether the function can be called on batches; warn if it cannot."""
-        problem = batch_problem(self.call, achieved[:CHECKED], desired[:CHECKED], infos[:CHECKED])
+        problem = batch_problem(self.call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])
         if problem is not None:
             warnings.warn(NOT_VECTORISED.format(problem), stacklevel=3)
         return problem is None

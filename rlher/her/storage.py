@@ -323,13 +323,17 @@ class Storage:
         """Return whether these are ids of demonstrations."""
         return ids >> RING_SHIFT == self.n_envs
 
+    def _copy_first_rows(self) -> None:
+        """Copy each ring's first row behind its last one; :meth:`add` writes only the first rows themselves."""
+        self.rows.put(self._wrap_positions, self.rows.take(self.starts))
+
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
         """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
 
         :param ids: (n,) of the transitions.
         :param positions: (n,) of the transitions.
         """
-        self.rows.put(self._wrap_positions, self.rows.take(self.starts))  # `add` writes first rows, not their copies
+        self._copy_first_rows()
         pairs = self._opaque_pairs[positions].view(self._pair)
         rows, next_obs = pairs["row"], pairs["next_obs"]
         at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))

@@ -1,15 +1,15 @@
 """Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
 A strategy is a function from a :class:`GoalRequest` to ids of transitions (:mod:`rlher.her.storage`): the new goal is
-the one achieved after that transition. The transitions of an episode have consecutive ids, so ``request.transition``
-itself stands for the goal that the transition achieved, and ``request.last`` for the last goal of its episode. Offsets
-are drawn by flooring, never by rounding: rounding gives the two end points half their weight (a bug of mrl and
+the one achieved after that transition. The transitions of an episode have consecutive ids, so ``request.transitions``
+stand for the goals that the transitions achieved, and ``request.last_ids`` for the last goals of their episodes.
+Offsets are drawn by flooring, never by rounding: rounding gives the two end points half their weight (a bug of mrl and
 tianshou).
 
 To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
 
     def next_achieved(request):
-        return np.minimum(request.transition + 1, request.last)
+        return np.minimum(request.transitions + 1, request.last_ids)
 
 To give it a name, add it here and to :data:`STRATEGIES`.
 """
@@ -47,29 +47,29 @@ DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
 class GoalRequest:
     """Input of a strategy: n transitions that need a new goal.
 
-    :param transition: (n,) ids of the transitions.
-    :param first: (n,) id of the first transition of each one's episode.
-    :param last: (n,) id of the last transition of the episode, or of the latest so far while it runs.
+    :param transitions: (n,) ids of the transitions.
+    :param first_ids: (n,) id of the first transition of each one's episode.
+    :param last_ids: (n,) id of the last transition of the episode, or of the latest so far while it runs.
     :param rng: the buffer's generator.
-    :param any_transition: returns the given number of ids, sampled uniformly from all stored transitions.
+    :param sample_transitions: returns the given number of ids, sampled uniformly from all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
     :param is_stored: returns (m,) whether these (m,) numbers are ids of stored transitions.
     :param gamma: discount of the geometric strategy, in [0, 1].
     :param mix: strategies of a mix with their weights; None in place of a strategy keeps the goal as collected.
     """
 
-    transition: Ids
-    first: Ids
-    last: Ids
+    transitions: Ids
+    first_ids: Ids
+    last_ids: Ids
     rng: np.random.Generator
-    any_transition: Callable[[int], Ids]
+    sample_transitions: Callable[[int], Ids]
     achieved_goals: Callable[[Ids], NDArray]
     is_stored: Callable[[Ids], NDArray[np.bool_]]
     gamma: float = 0.95
     mix: "Sequence[tuple[Strategy | None, float]]" = ()
 
     def __len__(self) -> int:
-        return len(self.transition)
+        return len(self.transitions)
 
 
 Strategy = Callable[[GoalRequest], Ids]
@@ -81,24 +81,24 @@ def future(request: GoalRequest) -> Ids:
     Inclusive as in SB3, so that one-step episodes are relabelled too (stable-baselines #578) and the last achieved
     state is reachable (stable-baselines #666).
     """
-    left = request.last - request.transition + 1
-    return request.last - (request.rng.random(len(request)) * left).astype(np.int64)
+    left = request.last_ids - request.transitions + 1
+    return request.last_ids - (request.rng.random(len(request)) * left).astype(np.int64)
 
 
 def final(request: GoalRequest) -> Ids:
     """Return the last goal that the episode achieved."""
-    return request.last
+    return request.last_ids
 
 
 def episode(request: GoalRequest) -> Ids:
     """Sample uniformly from all goals that the episode achieved, before or after this transition."""
-    length = request.last - request.first + 1
-    return request.last - (request.rng.random(len(request)) * length).astype(np.int64)
+    length = request.last_ids - request.first_ids + 1
+    return request.last_ids - (request.rng.random(len(request)) * length).astype(np.int64)
 
 
 def random(request: GoalRequest) -> Ids:
     """Sample uniformly from the achieved goals of all stored transitions."""
-    return request.any_transition(len(request))
+    return request.sample_transitions(len(request))
 
 
 def geometric(request: GoalRequest) -> Ids:
@@ -108,14 +108,14 @@ def geometric(request: GoalRequest) -> Ids:
     probability beyond the end to the last state; here the truncated distribution is normalised again, so that no
     single state is favoured.
     """
-    left = request.last - request.transition + 1
+    left = request.last_ids - request.transitions + 1
     if request.gamma == 0:  # the limit: the goal that the transition achieved
-        return request.transition
+        return request.transitions
     if request.gamma == 1:  # the limit: every later goal alike
         return future(request)
     reached = 1.0 - request.rng.random(len(left)) * (1.0 - request.gamma**left)
     offset = np.ceil(np.log(reached) / np.log(request.gamma)).astype(np.int64)
-    return request.transition + np.clip(offset, 1, left) - 1
+    return request.transitions + np.clip(offset, 1, left) - 1
 
 
 def desired(request: GoalRequest) -> Ids:
@@ -124,7 +124,7 @@ def desired(request: GoalRequest) -> Ids:
     The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
     In a mix with ``future`` these goals are examples of failure; alone they are hardly ever reached.
     """
-    return DESIRED - request.any_transition(len(request))
+    return DESIRED - request.sample_transitions(len(request))
 
 
 def mix(request: GoalRequest) -> Ids:
@@ -138,7 +138,7 @@ def mix(request: GoalRequest) -> Ids:
     for number, (strategy, _) in enumerate(request.mix):
         where = np.flatnonzero(chosen == number)
         if strategy is not None and where.size:
-            ids = {name: getattr(request, name)[where] for name in ("transition", "first", "last")}
+            ids = {name: getattr(request, name)[where] for name in ("transitions", "first_ids", "last_ids")}
             goals[where] = strategy(replace(request, **ids))
     return goals
 
@@ -190,7 +190,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
     raise RunError(
         f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
-        f"the {len(request)} requested goals. Those of an episode are from request.first to request.last."
+        f"the {len(request)} requested goals. Those of an episode are from request.first_ids to request.last_ids."
     )
 
 

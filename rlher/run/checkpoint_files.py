@@ -3,23 +3,24 @@
 ``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed.
 """
 
+import contextlib
 import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rlher.core.errors import DamagedFile, first_line
+from rlher.core.errors import DamagedFile, first_line, unreadable
 from rlher.core.files import sync, write_json
 from rlher.core.safe_read import links_outside
 
 MANIFEST = "checkpoint.json"
-KEPT = 2
+KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 
 
 def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
-    """Write a checkpoint, and delete all but the newest :data:`KEPT`.
+    """Write a checkpoint, and delete all but the newest :data:`KEPT_CHECKPOINTS`.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
     :param fill: writes the files into a folder.
@@ -44,7 +45,7 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
         sync(parent.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    for old in newest_first(parent)[KEPT:]:
+    for old in newest_first(parent)[KEPT_CHECKPOINTS:]:
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -81,6 +82,28 @@ def verify(folder: Path) -> None:
         raise DamagedFile(folder, first_line(error)) from error
     if not sums:
         raise DamagedFile(folder, "it is empty")
+
+
+def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
+    """Return the newest checkpoint whose checksums match, and rename newer ones.
+
+    :return: the checkpoint, if any, and a note for each one renamed.
+    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
+    """
+    damaged = []
+    for checkpoint in newest_first(folder):
+        try:
+            verify(checkpoint)
+        except DamagedFile as error:
+            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
+            damaged.append(f"{str(error).rstrip('.')}; the checkpoint was renamed to {aside.name}.")
+            with contextlib.suppress(OSError):
+                checkpoint.rename(aside)
+        except OSError as error:
+            raise unreadable(checkpoint, error) from error
+        else:
+            return checkpoint, damaged
+    return None, damaged
 
 
 def _digest(file: Path) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch as th
 
-from rlher.algos.training_loop import BaseOffPolicyAlgorithm
+from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.core.safe_read import stored_arrays
 from rlher.run import model_file
 from rlher.run.checkpoint_files import timesteps_of
@@ -38,7 +38,7 @@ STATISTICS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
 
-def save(folder: Path, model: BaseOffPolicyAlgorithm, progress: dict[str, Any]) -> None:
+def save(folder: Path, model: OverlappingAlgorithm, progress: dict[str, Any]) -> None:
     """Write the state of model and generators; the replay buffer and the environments are not part of it.
 
     :param progress: further JSON values for ``state.json``.
@@ -61,7 +61,7 @@ def save(folder: Path, model: BaseOffPolicyAlgorithm, progress: dict[str, Any]) 
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
 
-def load(folder: Path, model: BaseOffPolicyAlgorithm) -> dict[str, Any]:
+def load(folder: Path, model: OverlappingAlgorithm) -> dict[str, Any]:
     """Load the state of the model, and return ``state.json``.
 
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
@@ -80,7 +80,7 @@ def load(folder: Path, model: BaseOffPolicyAlgorithm) -> dict[str, Any]:
     return state
 
 
-def restore_generators(saved: dict[str, Any], model: BaseOffPolicyAlgorithm) -> None:
+def restore_generators(saved: dict[str, Any], model: OverlappingAlgorithm) -> None:
     """Set every random number generator, and the random actions that are held, to a saved state.
 
     :param saved: ``"generators"`` of ``state.json``.
@@ -112,5 +112,5 @@ def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return observations.pop("_actions"), observations
 
 
-def _counters(model: BaseOffPolicyAlgorithm) -> list[str]:
+def _counters(model: OverlappingAlgorithm) -> list[str]:
     return [name for name in COUNTERS if hasattr(model, name)]

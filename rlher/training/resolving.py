@@ -30,7 +30,7 @@ REASONS = {
 }
 """Why the open value of a key is resolved as it is, for the notes."""
 
-NEEDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+NEEDED_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "demos.fraction": ("demos.path", lambda path: path is not None),
     "her.priority_kwargs": ("her.priority", lambda priority: priority != "uniform"),
     "her.goal_mix": ("her.goal_selection_strategy", lambda strategy: strategy == "mix"),
@@ -74,11 +74,11 @@ def _learning_starts(config: TrainConfig) -> int:
 
 
 def _choose_engine(config: TrainConfig) -> tuple[TrainConfig, list[str]]:
-    """Choose compilation, precision and overlap; return a line for each choice."""
+    """Choose compilation and precision; return a line for each choice."""
     algo, engine = config.algo, config.engine
     steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
     updates = steps // (algo.train_freq * config.n_envs) * (algo.gradient_steps or 0)
-    engine, compile_note = choose_compilation(replace(engine, overlap=engine.overlap is not False), updates)
+    engine, compile_note = choose_compilation(engine, updates)
     engine, note = choose_precision(engine, get_device(config.device), algo.batch_size, algo.net_arch)
     return replace(config, engine=engine), [line for line in (compile_note if updates else "", note) if line]
 
@@ -102,9 +102,9 @@ def _share_cores(config: TrainConfig) -> tuple[int, str]:
 
 
 def _keys_without_effect(config: TrainConfig) -> list[str]:
-    """Return a note for each key of :data:`NEEDS` without effect: not an error, because a recipe may have set it."""
+    """Return a note for each key without effect. It is not an error, because a recipe may have set it."""
     return [
         f"{key} without effect: {needed}={attrgetter(needed)(config)}"
-        for key, (needed, has_effect) in NEEDS.items()
+        for key, (needed, has_effect) in NEEDED_KEYS.items()
         if attrgetter(key)(config) != attrgetter(key)(TrainConfig()) and not has_effect(attrgetter(needed)(config))
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
-from rlher.core.errors import DamagedFile, UserError, unreadable
+from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_read import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
@@ -35,7 +35,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         require_no_links(run.folder)
         for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
             remove_unfinished(folder)
-        checkpoint, damaged = newest_valid_checkpoint(run.checkpoints_path)
+        checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
@@ -44,40 +44,14 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         _require_steps_left(run, config, checkpoint, damaged)
         trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
         with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
-            run = RunFolder(
-                run.folder,
-                replace(
-                    config, threads=setup.config.threads, eval=setup.config.eval, checkpoint=setup.config.checkpoint
-                ),
-            )
+            resolved = replace(setup.config, init_from=config.init_from, trust_code=config.trust_code)
+            run = RunFolder(run.folder, resolved)
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before the old result is deleted: it may fail
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
-
-
-def newest_valid_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
-    """Return the newest checkpoint whose checksums match, and rename newer ones.
-
-    :return: the checkpoint, if any, and a note for each one renamed.
-    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
-    """
-    damaged = []
-    for checkpoint in checkpoint_files.newest_first(folder):
-        try:
-            checkpoint_files.verify(checkpoint)
-        except DamagedFile as error:
-            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
-            damaged.append(f"{str(error).rstrip('.')}; the checkpoint was renamed to {aside.name}.")
-            with contextlib.suppress(OSError):
-                checkpoint.rename(aside)
-        except OSError as error:
-            raise unreadable(checkpoint, error) from error
-        else:
-            return checkpoint, damaged
-    return None, damaged
 
 
 def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:

@@ -12,7 +12,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import build_model, validate_actions, validate_device
-from rlher.algos.training_loop import BaseOffPolicyAlgorithm
+from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import instantiate
@@ -38,7 +38,7 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: BaseOffPolicyAlgorithm
+    model: OverlappingAlgorithm
     envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
@@ -123,7 +123,7 @@ def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
     return checked.config, [*warnings, *probed]
 
 
-def _model_notes(config: TrainConfig, model: BaseOffPolicyAlgorithm) -> list[str]:
+def _model_notes(config: TrainConfig, model: OverlappingAlgorithm) -> list[str]:
     """Return a line each on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:

@@ -56,13 +56,10 @@ def usable_cores(config: TrainConfig) -> int:
 
 
 def uses_processes(config: TrainConfig) -> bool:
-    """Return whether training environments run in worker processes, which can be ended and replaced.
-
-    :param config: if ``engine.overlap`` is not decided yet, it is taken as on.
-    """
+    """Return whether training environments run in worker processes, which can be ended and replaced."""
     if config.vec_env != "auto":
         return config.vec_env == "subproc"
-    return config.n_envs > 1 or (config.engine.overlap is not False and usable_cores(config) > 1)
+    return config.n_envs > 1 or (config.engine.overlap and usable_cores(config) > 1)
 
 
 def eval_workers(config: TrainConfig) -> int:

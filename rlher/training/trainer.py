@@ -142,9 +142,10 @@ class Trainer:
                 self.evaluation_callback.write_best_model()
         else:
             steps = row["timesteps"]
-        played = {model: self.workers.start(model, episodes, seed) for model in dict.fromkeys((last, best))}
-        self.result.final, of_best = (summarize(wait_for_episodes(played[model])) for model in (last, best))
-        self.result.best = {**of_best, "timesteps": steps}
+        of_last = self.workers.start(last, episodes, seed)
+        of_best = of_last if best == last else self.workers.start(best, episodes, seed)
+        self.result.final = summarize(wait_for_episodes(of_last))
+        self.result.best = {**summarize(wait_for_episodes(of_best)), "timesteps": steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 import pytest
 import torch as th
 
-from rlher.algos.fast_update import FusedAdam
+from rlher.algos.optimizer_steps import FusedAdam
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, theirs, train, weights
 

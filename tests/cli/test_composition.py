@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlher.cli import flags, main
-from rlher.cli.commands import load_command
+from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 from rlher.jobs.sweep import sweep_runs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli.commands import command_names, load_command
+from rlher.cli.command import command_names, load_command
 
 
 @pytest.mark.parametrize("name", command_names())

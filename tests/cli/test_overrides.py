@@ -3,7 +3,7 @@
 import pytest
 
 from rlher.cli import flags, overrides
-from rlher.cli.commands import load_command
+from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 
 

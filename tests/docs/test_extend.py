@@ -13,7 +13,7 @@ import yaml
 from same_run import differences
 
 import rlher as api
-from rlher.cli.commands import load_command
+from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
 from rlher.core.errors import UserError
@@ -119,10 +119,10 @@ def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ("request.last + 1000", "not stored, such as 1"),
-        ("request.first - 1000", "not stored, such as -"),
-        ("request.last[:3]", "int64 of shape (3,)"),
-        ("request.last / 2", "float64 of shape (12,)"),
+        ("request.last_ids + 1000", "not stored, such as 1"),
+        ("request.first_ids - 1000", "not stored, such as -"),
+        ("request.last_ids[:3]", "int64 of shape (3,)"),
+        ("request.last_ids / 2", "float64 of shape (12,)"),
         ("1 / 0", "raised ZeroDivisionError: division by zero (own_"),
     ],
 )
@@ -269,10 +269,10 @@ def test_a_wrong_name_is_a_user_error_and_writes_nothing(workspace: Path, word: 
 
 def test_a_function_of_a_notebook_cannot_be_recorded(workspace: Path) -> None:
     def last(request):
-        return request.last
+        return request.last_ids
 
     last.__module__, last.__qualname__ = "__main__", "last"
-    for function in (last, lambda request: request.last):
+    for function in (last, lambda request: request.last_ids):
         with pytest.raises(UserError, match="not in the script or notebook that runs"):
             api.train("sac", "FetchReach-v4", her=function)
 

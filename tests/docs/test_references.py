@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlher
-from rlher.cli.commands import command_names, load_command
+from rlher.cli.command import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys
 from rlher.config.training import keys_ignored_by

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.cli.commands import load_command
+from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
 from rlher.config.conf_files import conf_files

@@ -23,11 +23,11 @@ RANGES = {  # transitions of an episode of T steps whose outcome may be the goal
 
 def sample_many(name, t, T, count=20_000, first=100, **options):
     request = GoalRequest(
-        transition=np.full(count, first + t),
-        first=np.full(count, first),
-        last=np.full(count, first + T - 1),
+        transitions=np.full(count, first + t),
+        first_ids=np.full(count, first),
+        last_ids=np.full(count, first + T - 1),
         rng=np.random.default_rng(0),
-        any_transition=lambda n: np.full(n, 7),
+        sample_transitions=lambda n: np.full(n, 7),
         achieved_goals=lambda ids: ids[:, None],
         is_stored=lambda ids: ids >= 0,
         **options,
@@ -126,7 +126,7 @@ def test_a_function_can_be_a_strategy():
 
     def of_three_kinds(request):
         kinds = np.arange(len(request)) % 3
-        return np.choose(kinds, [np.full(len(request), KEEP), request.last, DESIRED - request.first])
+        return np.choose(kinds, [np.full(len(request), KEEP), request.last_ids, DESIRED - request.first_ids])
 
     buffer = make_buffer(500, goal_selection_strategy=of_three_kinds, n_sampled_goal=10**6)
     player = Player(buffer)

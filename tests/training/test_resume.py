@@ -119,7 +119,7 @@ def test_checkpoints_between_barriers_change_nothing(rlher) -> None:
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
     kept = checkpoint_files.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
-    assert len(kept) == checkpoint_files.KEPT
+    assert len(kept) == checkpoint_files.KEPT_CHECKPOINTS
     assert (kept[1] / "episodes.npz").exists()
 
 

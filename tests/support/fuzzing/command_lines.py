@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from rlher.cli.commands import command_names, load_command
+from rlher.cli.command import command_names, load_command
 from rlher.cli.main import main
 from rlher.config.key import dotted_keys
 from tests.support.fuzzing.checks import Violation, file_states, run_checked, working_directory
