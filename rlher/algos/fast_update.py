@@ -28,17 +28,17 @@ class LossInputs(NamedTuple):
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
     uncompiled code use the same ones.
 
-    :param obs: (batch, features): the keys in alphabetical order, so ``achieved_goal``, ``desired_goal``, ….
-    :param actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
-    :param next_obs: (batch, features).
-    :param rewards: (batch, 1), of one step or several.
-    :param discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
-    :param weights: (batch, 1) importance weights; None: all equal.
-    :param demonstrations: observations and actions of the demonstrations in the batch; None: nothing is cloned.
-    :param noise: (batch, action_dim) noise of the actor's actions.
-    :param next_noise: (batch, action_dim) noise of the target actions.
-    :param ent_coef: entropy coefficient.
-    :param target_critics: indices of the critics in the target; None: all.
+    :ivar obs: (batch, features): the keys in alphabetical order, so ``achieved_goal``, ``desired_goal``, ….
+    :ivar actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
+    :ivar next_obs: (batch, features).
+    :ivar rewards: (batch, 1), of one step or several.
+    :ivar discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
+    :ivar weights: (batch, 1) importance weights; None: all equal.
+    :ivar demonstrations: observations and actions of the demonstrations in the batch; None: nothing is cloned.
+    :ivar noise: (batch, action_dim) noise of the actor's actions.
+    :ivar next_noise: (batch, action_dim) noise of the target actions.
+    :ivar ent_coef: entropy coefficient.
+    :ivar target_critics: indices of the critics in the target; None: all.
     """
 
     obs: th.Tensor

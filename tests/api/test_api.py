@@ -403,7 +403,7 @@ def test_a_run_leaves_torch_as_it_was(run: rlher.Run) -> None:
 
 @pytest.mark.slow
 def test_the_page_runs_in_a_notebook(tmp_path: Path) -> None:
-    cells = [nbformat.v4.new_code_cell(shortened(code)) for code in blocks("docs/python.md", "python")]
+    cells = [nbformat.v4.new_code_cell(shortened(code)) for code in blocks("docs/guide/python.md", "python")]
     cells.append(nbformat.v4.new_code_cell("figure"))
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -19,7 +19,7 @@ PYTHON = [name for name in NAMES if blocks(name, "python")]
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 
 
-@pytest.mark.parametrize("name", slow_except([each for each in PYTHON if each != "docs/python.md"], PYTHON))
+@pytest.mark.parametrize("name", slow_except([each for each in PYTHON if each != "docs/guide/python.md"], PYTHON))
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {"__file__": str(tmp_path / "my_code.py")}
@@ -39,7 +39,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my_conf/env").mkdir(parents=True)
     (tmp_path / "my_conf/env/mine.yaml").write_text(description)
     shutil.copy(ROOT / "hyperparams/sac-FetchReach-v4.yaml", tmp_path / "my_recipe.yaml")
-    (tmp_path / "my_code.py").write_text("\n\n".join(blocks("docs/extend.md", "python")))
+    (tmp_path / "my_code.py").write_text("\n\n".join(blocks("docs/guide/extend.md", "python")))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""The examples of docs/extend.md train, resume bit for bit, and are not run from elsewhere without trust."""
+"""The examples of docs/guide/extend.md train, resume bit for bit, and are not run from elsewhere without trust."""
 
 import os
 import re
@@ -24,7 +24,7 @@ from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 from tests.training.conftest import at_step  # noqa: F401
 
-COMMANDS = [words for words in commands("docs/extend.md") if words[0] == "train"]
+COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
 SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.freq=60")
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
@@ -40,7 +40,7 @@ KEYS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def workspace(rlher, tmp_path: Path) -> Path:
-    Path("my_code.py").write_text("\n\n".join(blocks("docs/extend.md", "python")))
+    Path("my_code.py").write_text("\n\n".join(blocks("docs/guide/extend.md", "python")))
     sys.modules.pop("my_code", None)
     return tmp_path
 
@@ -95,7 +95,7 @@ def _tiny(**keys: Any) -> dict[str, Any]:
 
 
 def test_the_controller_succeeds(rlher, workspace: Path) -> None:
-    (words,) = [each for each in commands("docs/extend.md") if each[0] == "collect"]
+    (words,) = [each for each in commands("docs/guide/extend.md") if each[0] == "collect"]
     done = rlher(*words)
     assert done.code == 0, done.err
     assert "10 of 10 played ended in success" in done.out
