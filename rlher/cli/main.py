@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 import rlher
+import rlher.core.garbage
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import Command, command_names, load_command

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
-WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the worker processes of a run import."""
+WORKER_MODULES = ("rlher.core.garbage", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the worker processes of a run import, in this order."""
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
