@@ -48,7 +48,23 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     typed = vars(found)  # the next lines take out what is no config key
     words, is_sweep, cfg, config_dirs = (typed.pop(each) for each in ("words", "multirun", "cfg", "config_dir"))
     zoo_params, zoo_file = typed.pop("hyperparams", []), typed.pop("conf_file", None)
+    if is_sweep and cfg:
+        raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
+    overrides = _sort_words(words, command, typed)
+    of_flags = [
+        quote_override(f"{key}={value}") if key in GROUPS else f"{key}={override_value(value)}"
+        for key, value in typed.items()
+    ] + rl_zoo.parameter_overrides(zoo_params)
+    _require_distinct_keys(overrides, of_flags)
+    overrides += of_flags
+    if zoo_file is not None:
+        overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
+    return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
+
+
+def _sort_words(words: list[str], command: Command, typed: dict[str, Any]) -> list[str]:
+    """Return the overrides among the words; the others, which name runs, become values of ``typed``."""
     resume = typed.get("resume", "")
     if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
         words.append(resume)
@@ -64,17 +80,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
             overrides.append(_override(word, command))
     if command.positional and paths:
         typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
-    of_flags = [
-        quote_override(f"{key}={value}") if key in GROUPS else f"{key}={override_value(value)}"
-        for key, value in typed.items()
-    ] + rl_zoo.parameter_overrides(zoo_params)
-    _require_distinct_keys(overrides, of_flags)
-    overrides += of_flags
-    if is_sweep and cfg:
-        raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    if zoo_file is not None:
-        overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
-    return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
+    return overrides
 
 
 def _override(word: str, command: Command) -> str:
