@@ -244,7 +244,7 @@ def train(
     algo, env = named.get("algo", algo), named.get("env", env)
     if algo is None or env is None:
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
-    her = None if her is True else (her or "off")
+    her = "off" if her in (None, False) else None if her is True else her
     chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     chosen["progress"] = None if progress else False
     if not isinstance(env, str):

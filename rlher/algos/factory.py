@@ -43,6 +43,9 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
+OTHER_KEYS = {"n_steps": "her.n_steps", "options": "engine", "seed": "seed", "device": "device"}
+"""Arguments of the algorithms that are set by keys of other sections."""
+
 FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_noise")
 """Methods of an algorithm that only the fast update calls."""
 
@@ -209,9 +212,9 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         own["action_noise"] = noise if algo.action_noise else None
-    for name, key in {"n_steps": "her.n_steps", "policy_kwargs": "algo.policy_kwargs", "options": "engine"}.items():
-        if name in algo.kwargs:
-            raise UserError(f"algo.kwargs.{name} is not supported; set {key} instead.")
+    for name in algo.kwargs:  # the buffer and the bounds of the target values would not know of them
+        if name in values or name in OTHER_KEYS:
+            raise UserError(f"algo.kwargs.{name} is not supported; set {OTHER_KEYS.get(name, f'algo.{name}')} instead.")
     for name, value in algo.policy_kwargs.items():
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"

@@ -22,6 +22,7 @@ import pickle
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ class Worker:
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)
-        with _without_main_module():
+        with _STARTING, _without_main_module():
             self.process.start()
         other.close()
         # Without it the end of this program would wait for the worker.
@@ -122,6 +123,10 @@ class Worker:
         if code is None:
             return "stopped answering"
         return f"died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
+
+
+_STARTING = threading.Lock()
+"""Threads start workers one after the other, because :func:`_without_main_module` changes this process."""
 
 
 @contextlib.contextmanager

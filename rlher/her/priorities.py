@@ -160,7 +160,6 @@ class Energy(Priority):
     :param floor: least energy of an episode, as a share of the mean energy.
     :param height: index of the height in a goal, which is a position in metres.
     :param step_seconds: simulated seconds of a step.
-    :param goal_parts: parts of a goal (:func:`rlher.her.relabelling.keep_one_part`), of which the first is the task's.
     """
 
     def __init__(
@@ -169,9 +168,8 @@ class Energy(Priority):
         floor: float = 0.1,
         height: int | None = None,
         step_seconds: float | None = None,
-        goal_parts: int = 1,
     ) -> None:
-        self.size = math.prod(storage.next_achieved.shape[1:]) // goal_parts
+        self.size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
         is_plain = height is None and step_seconds is None
         has_units = height in range(self.size) and 0 < (step_seconds or 0) < np.inf
         if not (0 < floor <= 1 and (is_plain or has_units)):
@@ -180,7 +178,7 @@ class Energy(Priority):
                 f"most 1, and both or none of an index from 0 to {self.size - 1} and a finite number above 0."
             )
         self.floor, self.height, self.step_seconds = floor, height, step_seconds
-        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds, goal_parts=goal_parts)
+        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
 
     def reset(self, storage: Storage) -> None:
         """Start again with a storage, none of whose transitions has a priority yet."""

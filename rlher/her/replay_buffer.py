@@ -154,11 +154,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             part_shares=goal_part_shares,
         )
         self.demonstration_fraction = demonstration_fraction
+        self.goal_parts = 1 if goal_part_shares is None else len(goal_part_shares)
         self.storage = self._empty_storage()
-        options = dict(priority_kwargs or {})
-        if priority == "energy" and goal_part_shares is not None:
-            options["goal_parts"] = len(goal_part_shares)
-        self.priority = make_priority(priority, self.storage, **options)
+        self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
 
     def __repr__(self) -> str:
         stored, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
@@ -167,7 +165,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
-        layout = Layout.of(observation, self.action_space.dtype, self.action_dim)
+        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, self.goal_parts)
         return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:

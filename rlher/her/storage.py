@@ -35,6 +35,7 @@ IDS_PER_RING = 1 << RING_SHIFT
 EPISODE_ARRAYS = ("first_id", "last_id", "last_obs")
 
 Observations = Mapping[str, NDArray]
+Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
 Ids = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
@@ -46,14 +47,16 @@ class Layout:
     :param row: a packed row; its field ``obs`` is the observation.
     :param observation: a packed observation, by key.
     :param achieved: an achieved goal at the environment's precision, in the shape of a desired goal.
+    :param goal_parts: parts of a goal (:func:`rlher.her.relabelling.keep_one_part`), of which the first is the task's.
     """
 
     row: np.dtype
     observation: np.dtype
     achieved: np.dtype
+    goal_parts: int
 
     @classmethod
-    def of(cls, observation: Mapping[str, tuple[Any, tuple[int, ...]]], action_dtype: Any, action_dim: int) -> "Layout":
+    def of(cls, observation: Shapes, action_dtype: Any, action_dim: int, goal_parts: int) -> "Layout":
         """Return the layout for these types of observations and actions.
 
         :param observation: types and shapes by key.
@@ -68,7 +71,7 @@ class Layout:
             ("terminated", np.bool_),
         ]
         achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
-        return cls(np.dtype(fields, align=True), obs, achieved)
+        return cls(np.dtype(fields, align=True), obs, achieved, goal_parts)
 
     def __str__(self) -> str:
         """Return what differs between spaces whose transitions cannot be exchanged."""

@@ -96,6 +96,7 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
             verify(checkpoint)
         except DamagedFile as error:
             aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)  # of an earlier resume
             damaged.append(f"{str(error).rstrip('.')}; the checkpoint was renamed to {aside.name}.")
             with contextlib.suppress(OSError):
                 checkpoint.rename(aside)

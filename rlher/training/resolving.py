@@ -22,7 +22,7 @@ LEARNING_STARTS = 1000
 """As in the recipes of RL Zoo with HER. With 100, SAC on parking-classic ended at 61 % in place of 99 (one seed)."""
 
 REASONS = {
-    "algo.learning_starts": "1000 or a quarter of the run, and at least an episode of each environment",
+    "algo.learning_starts": "by default 1000 or a quarter of the run; at least an episode of each environment",
     "algo.gradient_steps": "one update per stored transition",
     "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
     "eval.workers": "processes that evaluate while training continues",

@@ -20,7 +20,7 @@ from rlher.envs.contract import validate_goal_env
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
-from rlher.training.demonstration_learning import add_demonstrations, validate_demonstrations
+from rlher.training.demonstrations import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
 from rlher.training.resolving import resolve_defaults
 

@@ -24,7 +24,7 @@ MISTAKES = [
     (("train", "init_from=nowhere"), "nowhere"),
     (("train", "algo.target_q_bounds=7"), "algo.target_q_bounds"),
     (("train", "algo.kwargs.frobnicate=1"), "frobnicate"),
-    (("train", "+algo.kwargs.buffer_size=1_000_000_000_000"), "tqc"),
+    (("train", "+algo.kwargs.buffer_size=1_000_000_000_000"), "algo.buffer_size"),
     (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc"),
     (("train", "algo.net_arch=[8,[8]]"), "algo.net_arch"),
     (("train", "algo.net_arch=[0]"), "algo.net_arch"),

@@ -25,11 +25,7 @@ def test_profile_is_rliables() -> None:
 
 @pytest.mark.parametrize(
     ("name", "samples", "statistic"),
-    [
-        ("iqm", BETTER, stats.iqm),
-        ("gap", BETTER, stats.optimality_gap),
-        ("improvement", PAIRS, mean_improvement),
-    ],
+    [("iqm", BETTER, stats.iqm), ("gap", BETTER, stats.optimality_gap), ("improvement", PAIRS, mean_improvement)],
 )
 def test_points_and_intervals_are_rliables(name: str, samples: list[np.ndarray], statistic) -> None:
     """Another generator draws other resamples, so the ends agree to their Monte-Carlo error, a few thousandths."""

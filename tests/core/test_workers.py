@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -48,6 +49,13 @@ def start() -> Iterator[Callable[..., Worker]]:
 
     yield build
     close_workers(started)
+
+
+def test_threads_that_start_workers_leave_the_main_module() -> None:
+    main = sys.modules["__main__"]
+    with ThreadPoolExecutor(8) as threads:
+        close_workers(list(threads.map(lambda _: Worker(Service), range(8))))
+    assert sys.modules["__main__"] is main
 
 
 def test_a_worker_answers_and_continues_after_an_exception(start) -> None:

@@ -5,6 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
+from rlher.her.priorities import Energy
 
 SIZE, LENGTH = 2, 10
 
@@ -70,8 +71,9 @@ def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int)
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
 
 
-def test_energy_is_that_of_the_first_part():
-    buffer = make_buffer(priority="energy")
+@pytest.mark.parametrize("priority", ["energy", Energy])
+def test_energy_is_that_of_the_first_part(priority):
+    buffer = make_buffer(priority=priority)
     buffer.sample(1)
     storage = buffer.storage
     first = storage.rows["obs"]["achieved_goal"][: 60 * LENGTH : LENGTH, None]

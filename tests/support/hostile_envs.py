@@ -103,13 +103,7 @@ class FailingWorker(LineEnv):
     """
 
     def __init__(
-        self,
-        how: str = "kill",
-        marks: str = ".",
-        times: int = 1,
-        at: int = 3,
-        chance: float = 1.0,
-        where: str = "step",
+        self, how: str = "kill", marks: str = ".", times: int = 1, at: int = 3, chance: float = 1.0, where: str = "step"
     ) -> None:
         super().__init__()
         self.fail, self.marks, self.times, self.at, self.chance = FAILURES[how], Path(marks), times, at, chance
