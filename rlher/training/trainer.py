@@ -7,7 +7,6 @@ from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos.factory import CONFIG_ERRORS
 from rlher.config.training import TrainConfig
 from rlher.core.errors import RunError, UserError, describe_error, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
@@ -121,13 +120,9 @@ class Trainer:
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=is_new,
                 )
-            except Exception as error:
+            except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluation_callback.record_pending()
-                # SB3's constructors accept most values of algo.kwargs, and an update raises.
-                if config.algo.kwargs and not config.callbacks and isinstance(error, CONFIG_ERRORS):
-                    kwargs = f"algo.kwargs={config.algo.kwargs}"
-                    raise UserError(f"training with {kwargs} failed: {describe_error(error)}.") from error
                 raise
 
     def _evaluate_final(self) -> None:

@@ -226,12 +226,6 @@ def test_potential_energy_needs_a_height_in_the_goal(rlher, height: int, code: i
     assert done.code == code, done.err
 
 
-def test_kwargs_that_no_update_can_use_are_the_users_mistake(rlher) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=60", "algo.kwargs.max_grad_norm=[1]")
-    assert done.code == 2
-    assert json.loads(Path("logs/dqn/BitFlipping-v0_1/result.json").read_text())["status"] == "failed"
-
-
 @pytest.mark.parametrize("other", ["algo.net_arch=[9,9]", "algo.net_arch=[9]"])
 def test_weights_of_other_networks_are_refused(rlher, finished: Path, other: str) -> None:
     done = rlher("train", "algo=dqn", *BITS, *TINY, f"init_from={finished}", other)
