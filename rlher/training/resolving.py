@@ -12,7 +12,7 @@ from rlher.algos.precision import choose_precision
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import flatten
-from rlher.training.start import eval_workers, uses_processes
+from rlher.training.processes import eval_workers, uses_processes
 
 PRODUCTS_PER_THREAD = 2**25
 """Multiplications of a layer (batch x width²) for each torch thread. With fewer, threads wait for each other, and an

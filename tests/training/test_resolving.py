@@ -8,7 +8,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.training import resolving, start
+from rlher.training import processes, resolving
 from rlher.training.resolving import resolve_defaults
 
 
@@ -56,7 +56,7 @@ LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
-    for module in (start, resolving):
+    for module in (processes, resolving):
         monkeypatch.setattr(module, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
