@@ -30,7 +30,8 @@ umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
 panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
-panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3|0
+panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3
+hand-sac|algo=sac env=HandReach-v3
 reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
 reach-td3|algo=td3 env=FetchReach-v4
