@@ -144,14 +144,16 @@ def _options(config: TrainConfig) -> UpdateOptions:
     algo, engine, demos = config.algo, config.engine, config.demos
     # Options with the name of an `algo` key take its value.
     from_algo = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
-    bounds = resolve_target_q_bounds(algo.target_q_bounds, config.env.training_reward_range, algo.gamma)
+    from_algo["target_q_bounds"] = resolve_target_q_bounds(
+        algo.target_q_bounds, config.env.training_reward_range, algo.gamma
+    )
     return UpdateOptions(
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
         overlap=engine.overlap,
         compile=engine.compile == "on",
         precision="bf16" if engine.precision == "bf16" else "float32",
-        **(from_algo | {"target_q_bounds": bounds}),
+        **from_algo,
     )
 
 

@@ -40,7 +40,7 @@ class FusedAdam:
         th._fused_adam_(self.parameters, contiguous, *state, beta1=beta1, beta2=beta2, **options)
 
     def _state(self, parameter: th.Tensor) -> dict[str, th.Tensor]:
-        """Return the optimizer's state of a parameter, created as in Adam's first step if there is none."""
+        """Return the optimizer's state of a parameter; create it as Adam's first step does."""
         state: dict[str, th.Tensor] = self.optimizer.state[parameter]
         if not state:
             averages = {name: th.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}

@@ -209,7 +209,7 @@ def start_fork_server(imports: Sequence[str]) -> None:
         return
     from multiprocessing import forkserver, resource_tracker
 
-    multiprocessing.set_forkserver_preload(list(imports))
+    multiprocessing.set_forkserver_preload(["rlher.core.garbage", *imports])
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:

@@ -154,7 +154,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             part_shares=goal_part_shares,
         )
         self.demonstration_fraction = demonstration_fraction
-        self.goal_parts = 1 if goal_part_shares is None else len(goal_part_shares)
         self.storage = self._empty_storage()
         self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
 
@@ -165,7 +164,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
-        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, self.goal_parts)
+        goal_parts = len(self.relabeller.part_shares or (1,))
+        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, goal_parts)
         return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:

@@ -86,9 +86,8 @@ def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
         is_complete = any(not name.startswith(ACTING_PREFIXES) for name in tensors)
-        if not is_complete and {name for name in model.policy.state_dict() if name.startswith(ACTING_PREFIXES)} != set(
-            tensors
-        ):
+        acting = {name for name in model.policy.state_dict() if name.startswith(ACTING_PREFIXES)}
+        if not is_complete and acting != tensors.keys():
             raise ValueError("its networks differ")
         model.policy.load_state_dict(tensors, strict=is_complete)
         if not all_finite(model):

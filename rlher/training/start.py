@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
-WORKER_MODULES = ("rlher.core.garbage", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the worker processes of a run import, in this order."""
+WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the worker processes of a run import."""
 
 
 def start_training(
