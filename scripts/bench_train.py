@@ -1,12 +1,13 @@
 """Speed of a training run with the fast update, with Stable-Baselines3's, and with SBX where sbx-rl is installed.
 
     python scripts/bench_train.py [--json] [--only sac tqc64] [--rounds 5] [--threads 1] [--cpu-time] [--startup]
+    python scripts/bench_train.py --device cuda --only sac tqc2048
 
 Each contender trains on the same environment with the same networks and batch, from a full buffer of 1,000,000
 transitions, in a process of its own; they take turns, so that a busy machine slows all of them, and medians over the
 turns are compared. SB3 and SBX use SB3's HerReplayBuffer. The floor is a lower bound of the time of a step: the
 arithmetic at the rate of this machine's matrix product, and the environment's own step. On a busy machine, use
-`--threads 1 --cpu-time`: processor time of the whole process instead of the clock's.
+`--threads 1 --cpu-time`: processor time of the whole process instead of the clock's. The floor is the CPU's.
 SBX comes with `pip install rlher[bench]`.
 """
 
@@ -93,6 +94,7 @@ def build(
     capacity: int = MILLION,
     precision: str = "float32",
     options: UpdateOptions | None = None,
+    device: str = "cpu",
 ) -> Any:
     """Build a model that has played ``START`` random steps and whose buffer is full.
 
@@ -122,7 +124,7 @@ def build(
         seed=0,
         replay_buffer_class=HerReplayBuffer if is_rlher else SB3Buffer,
         policy_kwargs={"net_arch": work.nets, **work.policy},
-        **({} if contender == "sbx" else {"device": "cpu"}),
+        **({} if contender == "sbx" else {"device": device}),
         **extra,
     )
     model.learn(START)
@@ -197,7 +199,7 @@ def serve(pipe: Any, work: Work, name: str, threads: int, arguments: argparse.Na
     """Build and warm up a contender; train for some steps for each True from the pipe, until False."""
     th.set_num_threads(threads)
     clock = clock_of(arguments)
-    model = build(work, name, arguments.capacity, arguments.precision)
+    model = build(work, name, arguments.capacity, arguments.precision, device=arguments.device)
     train, spent = model.train, 0.0
 
     def timed(*args: Any, **kwargs: Any) -> None:
@@ -291,12 +293,13 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
         "bars": work.bars,
         "threads": threads,
         "precision": arguments.precision,
+        "device": th.cuda.get_device_name() if arguments.device == "cuda" else arguments.device,
     }
 
 
 def show(row: dict[str, Any]) -> None:
     """Print the results of one work."""
-    print(f"\n{row['work']} ({row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['precision']})")
+    print(f"\n{row['work']} ({row['device']}, {row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['precision']})")
     for name, speed in row["steps_per_second"].items():
         ratio, bar = row["ratios"].get(name), row["bars"].get(name)
         against = "" if ratio is None else f"   rlher is {ratio:4.2f} times as fast"
@@ -345,6 +348,7 @@ def main() -> None:
     parser.add_argument("--cpu-time", action="store_true", help="measure processor time")
     parser.add_argument("--capacity", type=int, default=MILLION)
     parser.add_argument("--precision", default="float32", choices=("float32", "bf16"), help="of rlher")
+    parser.add_argument("--device", default="cpu", help="of rlher and SB3")
     parser.add_argument("--eager", action="store_true", help="do not compile rlher")
     parser.add_argument("--startup", action="store_true", help="time to the first update instead")
     arguments = parser.parse_args()
