@@ -299,7 +299,8 @@ def measure(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def show(row: dict[str, Any]) -> None:
     """Print the results of one work."""
-    print(f"\n{row['work']} ({row['device']}, {row['threads']} thread{'s' if row['threads'] > 1 else ''}, {row['precision']})")
+    threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+    print(f"\n{row['work']} ({row['device']}, {threads}, {row['precision']})")
     for name, speed in row["steps_per_second"].items():
         ratio, bar = row["ratios"].get(name), row["bars"].get(name)
         against = "" if ratio is None else f"   rlher is {ratio:4.2f} times as fast"

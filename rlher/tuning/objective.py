@@ -1,4 +1,4 @@
-"""Objectives of the trials: train as `rlher train` does, report to the pruner and store the score."""
+"""The objective of a search: train a trial as `rlher train` does, report to the pruner, and score it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.distributions import IntDistribution
 from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
@@ -27,15 +26,6 @@ from rlher.tuning.scoring import (
 )
 from rlher.tuning.search_space import SearchSpace, apply_params, contains
 from rlher.tuning.study_storage import BASELINE, wait_for_database
-
-RERUN_SEEDS = 1000
-"""First seed of the re-runs. All seeds of the search are smaller."""
-BASELINE_NUMBER = -1
-"""Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
-
-RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
-"""Parameters of a re-run."""
-
 
 CandidateParams = Mapping[int, Mapping[str, Any]]
 """Parameters of the baseline and of the best trials, by number."""
@@ -83,29 +73,13 @@ def run_search_trial(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
     scores: list[Score] = []
     first = _count_repeats(trial) * n_seeds
     for seed in range(first, first + n_seeds):
-        run, _ = _train_trial(spec, params, seed, spec.folder / "trials" / str(trial.number), reporter, final=False)
+        run, _ = train_trial(spec, params, seed, spec.folder / "trials" / str(trial.number), reporter, final=False)
         for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
             run.model_path(name).unlink(missing_ok=True)
         scores.append(score_run(reporter.rows, config.time_limit))
     score = mean_score(scores)
     episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
     return objective_value(config.objective, score, config.total_timesteps, episodes), score
-
-
-def rerun_candidate(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
-    """Train a candidate on a fresh seed, and keep its last model and run folder.
-
-    :return: its last model's success rate in the final evaluation, and a score with it.
-    :raises RunFailed: the run failed.
-    :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
-    """
-    candidate, seed = trial.params["candidate"], trial.params["seed"]
-    if candidate not in spec.candidates:
-        raise optuna.TrialPruned
-    reporter, folder = TrialReporter(trial, None), spec.folder / "reruns" / str(trial.number)
-    _, result = _train_trial(spec, spec.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-    success = float(result.final["success_rate"])
-    return success, replace(score_run(reporter.rows, spec.config.time_limit), success=success)
 
 
 class TrialReporter:
@@ -149,7 +123,7 @@ def _count_repeats(trial: Trial) -> int:
     return sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
 
 
-def _train_trial(
+def train_trial(
     spec: TrialSpec, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
 ) -> tuple[RunFolder, RunResult]:
     """Train the baseline with these parameters.

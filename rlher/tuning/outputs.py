@@ -24,11 +24,11 @@ from rlher.core.console import csv_text, escape_control, output_width, text_tabl
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import sign
-from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.plots import write_plots
+from rlher.tuning.reruns import BASELINE_NUMBER
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.significance import Candidate, format_gain, rank_trials, table_row
-from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, require_valid_trials, state_name
+from rlher.tuning.significance import Candidate, format_gain, table_row
+from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, rank_trials, require_valid_trials, state_name
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:

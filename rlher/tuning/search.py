@@ -11,7 +11,6 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
-from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import compared_values
@@ -26,10 +25,11 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMANDS, safe_name
 from rlher.training.setup import prepare
 from rlher.tuning import search_space
-from rlher.tuning.objective import RERUN_SPACE, CandidateParams, TrialSpec, rerun_candidate, run_search_trial
+from rlher.tuning.objective import TrialSpec, run_search_trial
 from rlher.tuning.outputs import write_results, write_search
+from rlher.tuning.reruns import RERUN_SPACE, open_reruns, rerun_candidate, select_candidates
 from rlher.tuning.samplers import make_pruner, make_sampler
-from rlher.tuning.significance import compare_candidates, select_candidates
+from rlher.tuning.significance import compare_candidates
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_valid_trials
@@ -82,7 +82,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpac
         write_search(study, space, config, folder)
         _require_completed_trial(study)
         candidates = select_candidates(study, space, config)
-        reruns = _open_reruns(storage, folder.name, candidates, config)
+        reruns = open_reruns(storage, folder.name, candidates, config)
         total = len(counted_trials(reruns))
         spec = TrialSpec(config, reruns.study_name, rerun_candidate, RERUN_SPACE, folder, total, command, candidates)
         run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
@@ -120,18 +120,6 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)
-    return study
-
-
-def _open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
-    """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
-    study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
-    require_valid_trials(study, RERUN_SPACE)
-    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
-    for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
-        for number in candidates:
-            params = {"candidate": number, "seed": seed}
-            study.enqueue_trial(params, skip_if_exists=states.get(str(params)) is not TrialState.FAIL)
     return study
 
 

@@ -1,22 +1,20 @@
 """Comparison of the best trials with the baseline: all are trained again on fresh seeds, with confidence intervals."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial
+from optuna.study import Study
 
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.tuning.objective import BASELINE_NUMBER, CandidateParams
+from rlher.tuning.objective import CandidateParams
+from rlher.tuning.reruns import BASELINE_NUMBER
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
-from rlher.tuning.search_space import SearchSpace, decode
-from rlher.tuning.study_storage import BASELINE
-from rlher.tuning.trials import checked_params, completed_trials, counted_trials, format_value
+from rlher.tuning.search_space import decode
+from rlher.tuning.trials import completed_trials, format_value
 
 CONFIDENCE = 0.95
 
@@ -80,33 +78,6 @@ def format_gain(gain: Sequence[float]) -> str:
     """Return a difference to the baseline with its interval."""
     mean, low, high = gain
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
-def rank_trials(study: Study) -> list[FrozenTrial]:
-    """Return the completed trials, best first: by their value, and those of equal value by their return.
-
-    Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their means.
-    """
-    sign = -1 if study.direction is StudyDirection.MINIMIZE else 1
-    groups: dict[str, list[FrozenTrial]] = {}
-    for trial in completed_trials(study):
-        groups.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
-
-    def rank(trials: list[FrozenTrial]) -> tuple[float, float]:
-        value = sign * float(np.mean([trial.values[0] for trial in trials]))
-        return value, mean_score([score_of(trial) for trial in trials]).mean_reward
-
-    return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
-
-
-def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
-    """Return the parameters of the baseline and of the best trials, by number.
-
-    :raises UserError: another program wrote one of them.
-    """
-    baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
-    best = [trial for trial in rank_trials(study) if trial.params not in baseline]
-    return {BASELINE_NUMBER: {}, **{trial.number: checked_params(trial, space) for trial in best[: config.rerun_best]}}
 
 
 def compare_candidates(reruns: Study, candidates: CandidateParams, config: OptimizeConfig) -> list[Candidate]:

@@ -25,9 +25,9 @@ from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import Row
 from rlher.tuning.objective import TrialSpec
 from rlher.tuning.samplers import make_pruner
-from rlher.tuning.significance import rank_trials
 from rlher.tuning.study_storage import open_storage, wait_for_database
-from rlher.tuning.trials import HEADINGS, HEARTBEAT, REASON, count_unstarted, counted_trials, trial_row
+from rlher.tuning.trial_table import HEADINGS, trial_row
+from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, rank_trials
 
 MAX_RETRY = 2
 """How often a trial is repeated whose worker or command died."""

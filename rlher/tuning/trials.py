@@ -1,17 +1,16 @@
-"""The trials of a study: which ones count, whether rlher wrote them, and how they are shown."""
+"""The trials of a study: which ones count, which are best, and whether rlher wrote them."""
 
+import json
 from typing import Any
 
+import numpy as np
 from optuna.storages import RetryHeartbeatStaleTrialCallback
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
 from rlher.core.nested import finite_float
-from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.jobs.progress_table import Row
-from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SEEDS, RERUN_SPACE
-from rlher.tuning.scoring import format_steps, has_score, score_of
+from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
 
@@ -19,9 +18,6 @@ HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
-HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "parameters")
-"""Headings of :func:`trial_row`."""
-
 
 OTHER_PROGRAM = (
     "another program wrote trial {} of the study: it has no score, or parameters outside of the search space; choose "
@@ -48,6 +44,23 @@ def count_unstarted(study: Study, total: int) -> int:
     trials = counted_trials(study)
     waiting = sum(trial.state is TrialState.WAITING for trial in trials)
     return waiting + max(total - len(trials), 0)
+
+
+def rank_trials(study: Study) -> list[FrozenTrial]:
+    """Return the completed trials, best first: by their value, and those of equal value by their return.
+
+    Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their means.
+    """
+    sign = -1 if study.direction is StudyDirection.MINIMIZE else 1
+    groups: dict[str, list[FrozenTrial]] = {}
+    for trial in completed_trials(study):
+        groups.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
+
+    def rank(trials: list[FrozenTrial]) -> tuple[float, float]:
+        value = sign * float(np.mean([trial.values[0] for trial in trials]))
+        return value, mean_score([score_of(trial) for trial in trials]).mean_reward
+
+    return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
 def require_valid_trials(study: Study, space: SearchSpace) -> None:
@@ -85,23 +98,6 @@ def _is_valid(trial: FrozenTrial, space: SearchSpace) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------------------- text
-
-
-def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
-    """Return the row of the progress table. Its score is "–" until the trial is complete."""
-    cells = ("–", "–", "–")
-    if has_score(trial):
-        score = score_of(trial)
-        cells = (f"{score.success:.1%}", format_steps(score.steps, score.solved_share), f"{score.mean_reward:.2f}")
-    elif reported := list(trial.intermediate_values.values()):
-        cells = (f"{reported[-1]:.0%} now", "–", "–")
-    reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
-    name, parameters = _name_and_parameters(trial)
-    is_finished = trial.state.is_finished()
-    return Row(name, state_name(trial), (*cells, parameters), in_table, is_finished, share=is_finished, reason=reason)
-
-
 def state_name(trial: FrozenTrial) -> str:
     """Return Optuna's name of a trial's state: complete, pruned, fail, running or waiting."""
     return trial.state.name.lower()
@@ -110,17 +106,6 @@ def state_name(trial: FrozenTrial) -> str:
 def failure_reason(trial: FrozenTrial) -> str:
     """Return why a trial failed."""
     return str(trial.user_attrs.get(REASON, "its worker died"))  # another program may have stored anything
-
-
-def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
-    """Return ``"trial 4"`` and its parameters, or the candidate that a re-run trains again and the seed."""
-    params = trial.params
-    if params.keys() >= RERUN_SPACE.keys():
-        candidate = params["candidate"]
-        name = "baseline" if candidate == BASELINE_NUMBER else f"trial {candidate}"
-        return f"re-run of {name}", f"seed={RERUN_SEEDS + params['seed']}"
-    shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
-    return f"trial {trial.number}", " ".join(shown)
 
 
 def format_value(value: Any) -> str:

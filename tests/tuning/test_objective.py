@@ -14,9 +14,10 @@ from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
-from rlher.tuning.objective import BASELINE_NUMBER, RERUN_SPACE, RunFailed, rerun_candidate, run_search_trial
+from rlher.tuning.objective import RunFailed, run_search_trial
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, rerun_candidate
 from rlher.tuning.scoring import SCORE_KEYS, has_score
-from rlher.tuning.significance import rank_trials
+from rlher.tuning.trials import rank_trials
 from tests.support.small_search import run_here, small_search
 
 

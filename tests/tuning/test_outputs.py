@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.objective import BASELINE_NUMBER
 from rlher.tuning.outputs import write_results
+from rlher.tuning.reruns import BASELINE_NUMBER
 from rlher.tuning.scoring import Score
 from rlher.tuning.significance import Candidate
 from tests.support.small_search import STUDY, run_optimize, small_search

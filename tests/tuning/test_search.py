@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError
 from rlher.tuning import search
-from rlher.tuning.significance import select_candidates
+from rlher.tuning.reruns import select_candidates
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import counted_trials, require_valid_trials

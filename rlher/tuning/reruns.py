@@ -1,0 +1,62 @@
+"""Re-runs: the baseline and the best trials of a search, the *candidates*, are trained again on fresh seeds."""
+
+from dataclasses import replace
+
+import optuna
+from optuna.distributions import IntDistribution
+from optuna.storages import BaseStorage
+from optuna.study import Study, StudyDirection
+from optuna.trial import Trial, TrialState
+
+from rlher.config.tuning import OptimizeConfig
+from rlher.tuning.objective import CandidateParams, TrialReporter, TrialSpec, train_trial
+from rlher.tuning.scoring import Score, score_run
+from rlher.tuning.search_space import SearchSpace
+from rlher.tuning.study_storage import BASELINE, open_study
+from rlher.tuning.trials import checked_params, counted_trials, rank_trials, require_valid_trials
+
+RERUN_SEEDS = 1000
+"""First seed of the re-runs. All seeds of the search are smaller."""
+BASELINE_NUMBER = -1
+"""Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
+
+RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
+"""Parameters of a re-run."""
+
+
+def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
+    """Return the parameters of the baseline and of the best trials, by number.
+
+    :raises UserError: another program wrote one of them.
+    """
+    baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
+    best = [trial for trial in rank_trials(study) if trial.params not in baseline]
+    return {BASELINE_NUMBER: {}, **{trial.number: checked_params(trial, space) for trial in best[: config.rerun_best]}}
+
+
+def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
+    """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
+    study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
+    require_valid_trials(study, RERUN_SPACE)
+    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
+    for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
+        for number in candidates:
+            params = {"candidate": number, "seed": seed}
+            study.enqueue_trial(params, skip_if_exists=states.get(str(params)) is not TrialState.FAIL)
+    return study
+
+
+def rerun_candidate(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
+    """Train a candidate on a fresh seed, and keep its last model and run folder.
+
+    :return: its last model's success rate in the final evaluation, and a score with it.
+    :raises RunFailed: the run failed.
+    :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
+    """
+    candidate, seed = trial.params["candidate"], trial.params["seed"]
+    if candidate not in spec.candidates:
+        raise optuna.TrialPruned
+    reporter, folder = TrialReporter(trial, None), spec.folder / "reruns" / str(trial.number)
+    _, result = train_trial(spec, spec.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
+    success = float(result.final["success_rate"])
+    return success, replace(score_run(reporter.rows, spec.config.time_limit), success=success)
