@@ -54,20 +54,20 @@ class GoalNormalizer(nn.Module):
 
     def forward(self, vectors: th.Tensor) -> th.Tensor:
         """Return (batch, entries) normalised, in float32."""
-        std = (self.var + MIN_STD**2).sqrt()
-        return ((vectors - self.mean) / std).clamp(-self._clip, self._clip).float()
+        scale = (self.var + MIN_STD**2).rsqrt()
+        return ((vectors.float() - self.mean.float()) * scale.float()).clamp(-self._clip, self._clip)
 
     @th.no_grad()
     def update(self, obs: dict[str, np.ndarray]) -> None:
         """Add (n, …) observations by key, as the environment returned them, to the statistics."""
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
-        old, var, count = (buffer.numpy(force=True) for buffer in (self.mean, self.var, self.count))
-        total = count + len(rows)
-        mean = old + self._pooled((rows - old).sum(axis=0)) * self._is_centred / total
-        squares = self._pooled(((rows - old) * (rows - mean)).sum(axis=0))
+        old, var, count = self.mean.numpy(force=True), self.var.numpy(force=True), float(self.count)
+        differences, total = rows - old, count + len(rows)
+        mean = old + self._pooled(differences.sum(axis=0)) * (self._is_centred / total)
+        squares = self._pooled((differences * (rows - mean)).sum(axis=0))
         self.var.copy_(th.from_numpy((var * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
-        self.count += len(rows)
+        self.count.fill_(total)
 
     def _pooled(self, sums: np.ndarray) -> np.ndarray:
         """Return sums by entry, those of the goals shared."""
