@@ -18,15 +18,15 @@ from rlher.cli import resume
 from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 from rlher.cli.flags import CommandLine
-from rlher.config.commands import PlayConfig
+from rlher.config.commands import AgentConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_value
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.nested import finite_float, flatten
-from rlher.core.safe_read import read_json
+from rlher.core.nested import flatten
+from rlher.core.safe_files import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
 from rlher.training.start import start_training
@@ -48,12 +48,12 @@ class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: how its agent is found: ``agent`` that comes with rlher, ``model``, ``device`` and ``trust_code``.
+    :param source: keys that choose its agent: ``agent`` (comes with rlher), ``model``, ``device`` and ``trust_code``.
     """
 
     def __init__(self, run: run_folder.RunFolder, **source: Any) -> None:
         self._run = run
-        self._source = PlayConfig(run=None if source.get("agent") else str(run.folder), **source)
+        self._source = AgentConfig(run=None if source.get("agent") else str(run.folder), **source)
 
     @property
     def folder(self) -> Path:
@@ -87,13 +87,13 @@ class Run:
         import numpy as np
 
         keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
-        shapes = {key: np.shape(each) for key, each in observation.items()} if isinstance(observation, Mapping) else {}
+        shapes = {key: np.shape(part) for key, part in observation.items()} if isinstance(observation, Mapping) else {}
         if any(space.shape not in (shapes.get(key), shapes.get(key, ())[1:]) for key, space in keys.items()):
             raise UserError(f"predict needs observations of {self.config.env.label} as reset and step return them.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
-        self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True, model: str | None = None
+        self, episodes: int = 100, seed: int = AgentConfig.seed, deterministic: bool = True, model: str | None = None
     ) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
@@ -102,9 +102,9 @@ class Run:
         """
         from rlher.evaluation.agent import choose_model
 
-        source = vars(self._source)
-        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model or source["model"]}
-        config = _compose("evaluate", _overrides(source | keys))
+        model = model or self._source.model
+        keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
+        config = _compose("evaluate", _overrides(vars(self._source) | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -118,7 +118,8 @@ class Run:
         """
         from rlher.cli.commands import enjoy
 
-        code = enjoy.run(_compose("enjoy", _overrides(vars(self._source) | {"video": video} | keys)))
+        overrides = _overrides(vars(self._source) | {"video": video} | keys)
+        code = enjoy.run(_compose("enjoy", overrides), command_line(["rlher", "enjoy", *overrides]))
         return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":
@@ -168,14 +169,14 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command = command_line(["rlher", "train", "--resume", str(self._run), *overrides])
-            _ended(*start_training(resume.changed_config(self._run, overrides), command, self._run))
+            _finished_run(*start_training(resume.changed_config(self._run, overrides), command, self._run))
         finally:
             self._reload()
         return self
 
     def _reload(self) -> None:
         """Read the config again, and forget the model."""
-        self._run = lookup.find(str(self.folder), "", self._source.trust_code)
+        self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
         self.__dict__.pop("model", None)
 
     def __repr__(self) -> str:
@@ -256,7 +257,7 @@ def train(
         return _train_seeds(overrides, list(seed))
     overrides += _overrides({} if seed is None else {"seed": seed})
     config = _compose("train", overrides)
-    return _ended(*start_training(config, command_line(["rlher", "train", *overrides])))
+    return _finished_run(*start_training(config, command_line(["rlher", "train", *overrides])))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -270,9 +271,9 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     if of_file := lookup.model_of_file(Path(name)):
         name, model = of_file
     agent = name if name in lookup.agent_names() or not (os.sep in name or Path(name).exists()) else None
-    found = lookup.find(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
-    found.resolve_model(model)
-    return Run(found, agent=agent, model=model, device=device, trust_code=trust_code)
+    run = lookup.open_run(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
+    run.resolve_model(model)
+    return Run(run, agent=agent, model=model, device=device, trust_code=trust_code)
 
 
 def agents() -> list[str]:
@@ -287,13 +288,13 @@ def runs(folder: Folders = "logs") -> list[Run]:
     """
     from rlher.analysis.loading import run_folders
 
-    found = []
-    for path in (path for each in _run_paths(folder) for path in run_folders(Path(each))):
+    readable = []
+    for path in (run for parent in _run_paths(folder) for run in run_folders(Path(parent))):
         try:
-            found.append(load(path.absolute()))
+            readable.append(load(path.absolute()))
         except UserError as error:
             warn(f"skipped {path}: {error}")
-    return found
+    return readable
 
 
 @overload
@@ -315,11 +316,10 @@ def compare(
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
         are pooled.
     :param table: ``"summary"``, a row per agent: ``success_rate``, the interquartile mean of its runs, the ``low`` and
-        ``high`` end of its interval, ``each`` run's own, median ``steps_to_50`` % success, and the number of runs that
-        ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's (two agents on
-        one environment, three seeds each); ``"profiles"``,
-        fractions of runs above success rates; ``"environments"``, agents over several environments, with the optimality
-        ``gap``.
+        ``high`` end of its interval, the rate of each run (``per_seed``), median ``steps_to_50`` % success, and the
+        number of runs that ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's
+        (two agents on one environment, three seeds each); ``"profiles"``, fractions of runs above success rates;
+        ``"environments"``, agents over several environments, with the optimality ``gap``.
     :param format: None for numbers, or ``"text"``, ``"markdown"``, ``"latex"`` or ``"csv"``.
     :raises UserError: there is no run with an evaluation, no run has a key of ``by``, or there is no such table.
     """
@@ -327,12 +327,11 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    keys = {"runs": _run_paths(runs), "by": by, "format": format}
-    config = _compose("compare", _overrides(keys))
-    found = comparison.table(table, comparison.load(config), format or "text")
-    if found.numbers.empty:
+    config = _compose("compare", _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
+    compared = comparison.table(table, comparison.load_compared(config), format or "text")
+    if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
-    return found.format(format) if format else found.numbers
+    return compared.format(format) if format else compared.numbers
 
 
 @overload
@@ -426,9 +425,9 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     :param keys: its config keys, such as ``kwargs={"n_bits": 8}`` for BitFlipping-v0.
     :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
-    from rlher.envs.contract import validate_goal_env
+    from rlher.envs.contract import require_goal_env
 
-    return _make_env(validate_goal_env(_compose_env(env, keys).env).config, render_mode)
+    return _make_env(require_goal_env(_compose_env(env, keys).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
@@ -460,8 +459,8 @@ def _train_seeds(overrides: list[str], seeds: list[int]) -> list[Run]:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     command = load_command("train")
     jobs = [job for seed in seeds for job in compose(command, CommandLine([*overrides, *_overrides({"seed": seed})]))]
-    found = [lookup.find_experiment(job.config) for job in jobs]
-    earlier = [folder.resolve() for folder in found if folder]  # these may be somebody else's
+    existing = [lookup.find_experiment(job.config) for job in jobs]
+    earlier = [folder.resolve() for folder in existing if folder]  # somebody else may have trained these
     trained, code = train_sweep(jobs)
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
@@ -488,19 +487,23 @@ def _compose(command: str, overrides: list[str]) -> Any:
 
 
 def _overrides(keys: Mapping[str, Any]) -> list[str]:
-    """Return keys as overrides of the command line: ``algo.gamma=0.95``."""
-    return [f"{key}={override_value(value)}" for key, value in flatten(_by_name(keys))]
+    """Return keys as overrides of the command line: ``algo.gamma=0.95``.
+
+    Python's values are composed as a command line, because a run records its command line, and so does each run of a
+    sweep. A second way to compose them would have to repeat the short forms of keys, such as ``her="off"``.
+    """
+    return [f"{key}={override_value(value)}" for key, value in flatten(_config_value(keys))]
 
 
-def _by_name(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of functions and classes, and without NumPy's types.
+def _config_value(value: Any) -> Any:
+    """Return nested values with the ``module:name`` of functions and classes, and Python's types for NumPy's.
 
     :raises UserError: a config cannot hold one of them.
     """
     if isinstance(value, Mapping):
-        return {_by_name(name): _by_name(each) for name, each in value.items()}
+        return {_config_value(name): _config_value(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_by_name(each) for each in value]
+        return list(map(_config_value, value))
     if isinstance(value, Run):
         return str(value.folder)
     if hasattr(value, "tolist"):
@@ -525,8 +528,8 @@ def _import_path(code: Any) -> str:
     return f"{code.__module__}:{name}"
 
 
-def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
-    """Return a run that has just ended.
+def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
+    """Return a run that has just finished.
 
     :raises KeyboardInterrupt: it was interrupted.
     :raises RunError: it failed.
@@ -536,7 +539,7 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
-        raise _failed_run(f"{(result.error or 'the run failed').rstrip('.')}; its folder is {run}.", run.folder)
+        raise _failed_run(f"{result.error or 'the run failed'}; its folder is {run}.", run.folder)
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
     return Run(run, trust_code=True)
@@ -544,19 +547,22 @@ def _ended(run: run_folder.RunFolder, result: "RunResult") -> Run:
 
 def _failed_run(message: str, folder: Path | None) -> RunError:
     """Return the exception of a run that failed."""
-    fault = RunError(message)
-    fault.folder = folder
-    return fault
+    error = RunError(message)
+    error.folder = folder
+    return error
 
 
 def _run_paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
-        return [f"{name}={path}" for name, several in runs.items() for path in _run_paths(several)]
+        return [f"{name}={path}" for name, folders in runs.items() for path in _run_paths(folders)]
     is_one = isinstance(runs, str | Path | Run) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
-    several: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
-    if not several:  # no runs mean all of logs to the command
+    entries: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
+    if not entries:  # to the command, no runs are all runs in logs
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
-    if odd := [type(each).__name__ for each in several if not isinstance(each, str | Path | Run)]:
-        raise UserError(f"runs are folders or what rlher.load returns, not {odd[0]}; see rlher.runs.")
-    names = [str(each.folder if isinstance(each, Run) else each) for each in several]
-    return [path for name in names for path in ([name] if Path(name).exists() else sorted(glob(name)) or [name])]
+    paths: list[str] = []
+    for run in entries:
+        if not isinstance(run, str | Path | Run):
+            raise UserError(f"runs are folders or what rlher.load returns, not {type(run).__name__}; see rlher.runs.")
+        path = str(run.folder if isinstance(run, Run) else run)
+        paths += [path] if Path(path).exists() else sorted(glob(path)) or [path]
+    return paths

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch as th
 
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import open_zip, read_tensors
+from rlher.core.safe_files import open_zip, read_tensors
 from rlher.run import lookup
 from rlher.run.model_file import ACTING_PREFIXES, POLICY, SPACES, read_timesteps
 from rlher.run.run_folder import MODELS, RunFolder
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("run", help="run folder")
     parser.add_argument("name", nargs="?", help="name of the agent; <algo>-<env> if left out")
     arguments = parser.parse_args()
-    run = lookup.find(arguments.run, "logs")
+    run = lookup.open_run(arguments.run, "logs")
     name = arguments.name or f"{run.config.algo.name}-{run.config.env.label}"
     destination = ROOT / "logs" / "agents" / name
     publish(run, destination)

@@ -8,9 +8,9 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.fast_update import FastUpdate, Losses, LossInputs
+from rlher.algos.fast_update import FastUpdate, Losses, UpdateBatch
 from rlher.algos.networks import BatchedMLP
-from rlher.algos.optimizer_steps import FusedAdam, polyak_update
+from rlher.algos.optimizer_steps import OptimizerStep, polyak_update
 
 
 class ActorCritic(FastUpdate):
@@ -25,11 +25,11 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the critics' loss, a scalar, and their TD errors (critics, batch, any)."""
         raise NotImplementedError
 
-    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss and an auxiliary scalar for ``update`` (SAC: the mean log-probability)."""
         raise NotImplementedError
 
@@ -55,11 +55,11 @@ class ActorCritic(FastUpdate):
         count = self.options.target_critics
         if count is not None and count > self.critic.n_critics:
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
-        self.critics = BatchedMLP(self.critic.q_networks)
-        self.critics_target = BatchedMLP(self.critic_target.q_networks)
+        self.batched_critics = BatchedMLP(self.critic.q_networks)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
-        self._critic_optimizer = FusedAdam(self.critic.optimizer, self.critics.parameters)
-        self._actor_optimizer = FusedAdam(self.actor.optimizer, self.actor_params)
+        self._critic_optimizer = OptimizerStep(self.critic.optimizer, self.batched_critics.parameters)
+        self._actor_optimizer = OptimizerStep(self.actor.optimizer, self.actor_params)
         space: Any = self.action_space
         self.random_actions = RandomActions(
             space, self.options.random_action, self.options.random_action_hold, self.n_envs
@@ -67,13 +67,13 @@ class ActorCritic(FastUpdate):
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
-    def update_critics(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
+    def update_critics(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
-        self._critic_optimizer.step(part for stacked in gradients for part in stacked)
+        self._critic_optimizer.step(gradient for stacked in gradients for gradient in stacked)
         return {"critic_loss": loss}, errors
 
-    def update_actor(self, batch: LossInputs) -> tuple[Losses, th.Tensor]:
+    def update_actor(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:
         """Take one optimizer step of the actor; return its losses by name, and the auxiliary of ``actor_loss``."""
         losses, auxiliary, gradients = self._actor_grad_fn(batch)
         self._actor_optimizer.step(gradients)
@@ -81,14 +81,14 @@ class ActorCritic(FastUpdate):
 
     def update_targets(self) -> None:
         """Move the target networks towards the networks."""
-        polyak_update(self.critics.stacked, self.critics_target.stacked, self.tau)
+        polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
 
-    def _critic_gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
+    def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
             loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
-        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critics.stacked)
+        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
-    def _actor_gradients(self, batch: LossInputs) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
+    def _actor_gradients(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
         with self.autocast():
             loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
             losses = {"actor_loss": loss.detach()}
@@ -103,18 +103,18 @@ class ActorCritic(FastUpdate):
         count = self.options.target_critics
         return None if count is None else th.randperm(self.critic.n_critics, device=self.device)[:count]
 
-    def target_q_values(self, batch: LossInputs, actions: th.Tensor) -> th.Tensor:
+    def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.critics_target(inputs, batch.target_critics, frozen=True).float())
+        return self.clamp_target_q(self.batched_target_critics(inputs, batch.target_critics, frozen=True).float())
 
-    def q_values(self, batch: LossInputs) -> th.Tensor:
+    def q_values(self, batch: UpdateBatch) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
-        return self.critics(th.cat((batch.obs, batch.actions), dim=1)).float()
+        return self.batched_critics(th.cat((batch.obs, batch.actions), dim=1)).float()
 
-    def actor_q_values(self, batch: LossInputs, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
+    def actor_q_values(self, batch: UpdateBatch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
-        return self.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
+        return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -139,25 +139,26 @@ class ActorCritic(FastUpdate):
         return float(total) / updates
 
     def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss plus ``options.bc_weight`` times the behavioural cloning loss, and the latter alone.
+        """Return the actor's loss plus ``options.bc_weight`` times the cloning loss, and the cloning loss.
 
         ``options.q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
         """
-        distances, own = self._distances(obs, actions)
+        distances, actor_actions = self._distances(obs, actions)
         if self.options.q_filter:
-            distances = distances * (self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, own))
+            is_better = self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, actor_actions)
+            distances = distances * is_better
         bc_loss = distances.mean()
         return loss + self.options.bc_weight * bc_loss, bc_loss.detach()
 
     def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return (n, 1) squared distances of the actor's deterministic actions from ``actions``, and the former."""
-        own = self.act(obs, deterministic=True).float()
-        return ((own - actions) ** 2).sum(dim=1, keepdim=True), own
+        """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
+        actor_actions = self.act(obs, deterministic=True).float()
+        return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
 
     @th.no_grad()
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.critics(th.cat((obs, actions), dim=1)).float())
+        return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)).float())
 
     # -------------------------------------------------------------------------------------- exploration
 

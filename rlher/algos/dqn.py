@@ -6,8 +6,8 @@ import torch as th
 from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, Losses, LossInputs
-from rlher.algos.optimizer_steps import FusedAdam
+from rlher.algos.fast_update import FastUpdate, Losses, UpdateBatch
+from rlher.algos.optimizer_steps import OptimizerStep
 
 
 class DQN(FastUpdate, stable_baselines3.DQN):
@@ -24,16 +24,16 @@ class DQN(FastUpdate, stable_baselines3.DQN):
     def setup_update(self) -> None:
         """Create the optimizer step of the Q network."""
         self._params = list(self.networks()[0].parameters())
-        self._optimizer = FusedAdam(self.policy.optimizer, self._params)
+        self._optimizer = OptimizerStep(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
-    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
         loss, errors, gradients = self._grad_fn(batch)
         self._optimizer.step(gradients)
         return {"loss": loss}, errors
 
-    def loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the Huber loss towards the maximum over actions of the target network."""
         with th.no_grad():
             value = self.clamp_target_q(self.forward(self.q_net_target.q_net, batch.next_obs)).amax(dim=1, keepdim=True)
@@ -41,7 +41,7 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         values = self.forward(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
         return batch.mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
-    def _gradients(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
+    def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         with self.autocast():
             loss, errors = self.valid_loss(self.loss(batch), "loss")
         gradients = th.autograd.grad(loss, self._params)

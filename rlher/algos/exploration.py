@@ -22,37 +22,38 @@ class RandomActions:
     def __init__(self, action_space: spaces.Box, share: float, hold: int, n_envs: int) -> None:
         self.action_space, self.share, self.hold = action_space, share, hold
         self.actions = np.zeros((n_envs, *action_space.shape), action_space.dtype)
-        self.left = np.zeros(n_envs, dtype=np.int64)  # steps for which each environment's action is still held
+        self.steps_left = np.zeros(n_envs, dtype=np.int64)  # for which each environment's action is still held
 
     def replace(self, actions: NDArray, warm_up: bool) -> list[int]:
         """Write random actions over some of the (n_envs, …) actions, and return the numbers of their environments.
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        # The chance to begin while no action is held, so that `share` of all steps have a held random action.
-        begin = self.share / (self.hold - self.share * (self.hold - 1))
+        # While no action is held, a random one begins with this probability. Then it fills `share` of all steps.
+        begin_probability = self.share / (self.hold - self.share * (self.hold - 1))
         if warm_up and self.hold > 1:
-            begin = 1.0
-        if begin == 0 and not self.left.any():
+            begin_probability = 1.0
+        if begin_probability == 0 and not self.steps_left.any():
             return []
-        for env in np.flatnonzero((np.random.random(len(self.left)) < begin) & (self.left == 0)):
-            self.actions[env], self.left[env] = self.action_space.sample(), self.hold
-        replaced = np.flatnonzero(self.left).tolist()
+        begins = np.random.random(len(self.steps_left)) < begin_probability
+        for env in np.flatnonzero(begins & (self.steps_left == 0)):
+            self.actions[env], self.steps_left[env] = self.action_space.sample(), self.hold
+        replaced = np.flatnonzero(self.steps_left).tolist()
         actions[replaced] = self.actions[replaced]
-        self.left[replaced] -= 1
+        self.steps_left[replaced] -= 1
         return replaced
 
     def reset(self, envs: int | slice = slice(None)) -> None:
-        """Hold no action any longer in those environments, because their episodes ended."""
-        self.left[envs] = 0
+        """Stop holding actions in these environments, because their episodes ended."""
+        self.steps_left[envs] = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Return the held actions as JSON values."""
-        return {"actions": self.actions.tolist(), "left": self.left.tolist()}
+        return {"actions": self.actions.tolist(), "steps_left": self.steps_left.tolist()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`state_dict`.
 
         :raises Exception: it belongs to another model.
         """
-        self.actions[...], self.left[...] = state["actions"], state["left"]
+        self.actions[...], self.steps_left[...] = state["actions"], state["steps_left"]

@@ -50,7 +50,7 @@ FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate
 """Methods of an algorithm that only the fast update calls."""
 
 
-def validate_actions(name: str, action_space: spaces.Space) -> None:
+def require_supported_actions(name: str, action_space: spaces.Space) -> None:
     """Raise UserError if an algorithm does not support an action space.
 
     :raises UserError: unknown algorithm, or one for the other kind of actions.
@@ -66,7 +66,7 @@ def validate_actions(name: str, action_space: spaces.Space) -> None:
         )
 
 
-def validate_device(device: str) -> None:
+def require_usable_device(device: str) -> None:
     """Raise UserError unless torch can store numbers on a device and read them back."""
     if device == "auto":
         return
@@ -95,8 +95,8 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OverlappingAlgorithm:
     return model
 
 
-def bc_keys(config: TrainConfig) -> dict[str, float]:
-    """Return the config keys of behavioural cloning, with their values."""
+def cloning_values(config: TrainConfig) -> dict[str, float]:
+    """Return the values of the keys of behavioural cloning, by key."""
     return {
         "demos.bc_weight": config.demos.bc_weight,
         "demos.pretrain_updates": config.demos.pretrain_updates,
@@ -107,13 +107,13 @@ def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> No
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
     if model.fallback_reason is not None and config.algo.model is not None:
         user_classes = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
-        if overridden := [name for name in FAST_UPDATE_METHODS if any(name in vars(each) for each in user_classes)]:
-            methods = ", ".join(overridden)
+        defined = {name for user_class in user_classes for name in vars(user_class)}
+        if methods := ", ".join(name for name in FAST_UPDATE_METHODS if name in defined):
             raise UserError(f"{config.algo.model} defines {methods}, which is not called: {model.fallback_reason}.")
     priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
     if priority.update is not Priority.update and model.fallback_reason is not None:
         raise UserError(f"her.priority={config.her.priority} cannot be used: {model.fallback_reason}; leave it out.")
-    for name, value in bc_keys(config).items():
+    for name, value in cloning_values(config).items():
         if value and (model.fallback_reason is not None or not isinstance(model, ActorCritic)):
             reason = model.fallback_reason or f"algo={config.algo.name} has no actor"
             raise UserError(
@@ -136,17 +136,16 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
         success_reward=env.training_success_reward,
         seed=config.seed,
         demonstration_fraction=config.demos.fraction,
-        goal_part_shares=(1 - relay.reach_share, relay.reach_share) if relay.enabled else None,
+        goal_part_weights=(1 - relay.reach_share, relay.reach_share) if relay.enabled else None,
     )
 
 
 def _options(config: TrainConfig) -> UpdateOptions:
     algo, engine, demos = config.algo, config.engine, config.demos
     # Options with the name of an `algo` key take its value.
-    from_algo = {item.name: getattr(algo, item.name) for item in fields(UpdateOptions) if hasattr(algo, item.name)}
-    from_algo["target_q_bounds"] = resolve_target_q_bounds(
-        algo.target_q_bounds, config.env.training_reward_range, algo.gamma
-    )
+    from_algo = {field.name: getattr(algo, field.name) for field in fields(UpdateOptions) if hasattr(algo, field.name)}
+    reward_range = config.env.training_reward_range
+    from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
     return UpdateOptions(
         bc_weight=demos.bc_weight,
         q_filter=demos.q_filter,
@@ -169,12 +168,12 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
         model = model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
-    if own := algo.policy_kwargs.get("features_extractor_class"):
-        _validate_extractor(own, model)
+    if extractor := algo.policy_kwargs.get("features_extractor_class"):
+        _require_valid_extractor(extractor, model)
     return model
 
 
-def _validate_extractor(name: str, model: FastUpdate) -> None:
+def _require_valid_extractor(name: str, model: FastUpdate) -> None:
     """Raise UserError unless a features extractor returns ``features_dim`` numbers for an observation of zeros."""
     network: Any = model.networks()[0]
     what = f"algo.policy_kwargs.features_extractor_class={name}"
@@ -197,24 +196,24 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     A key with the name of an argument is that argument. The policy, noise and schedule are made from several keys.
 
     :param venv: for the spaces.
-    :param arguments: further ones, which ``algo.kwargs`` may override.
+    :param arguments: further arguments, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
     algo = config.algo
-    values = {item.name: getattr(algo, item.name) for item in fields(algo)}
+    values = {field.name: getattr(algo, field.name) for field in fields(algo)}
     parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3_class)).parameters
-    own = {name: value for name, value in values.items() if name in parameters}
+    by_name = {name: value for name, value in values.items() if name in parameters}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
     policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
     if algo.weight_decay:
         policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
-    own["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
+    by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
-        own["action_noise"] = noise if algo.action_noise else None
-    for name in algo.kwargs:  # the buffer and the bounds of the target values would not know of them
+        by_name["action_noise"] = noise if algo.action_noise else None
+    for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
         if name in values or name in OTHER_KEYS:
             raise UserError(f"algo.kwargs.{name} is not supported; set {OTHER_KEYS.get(name, f'algo.{name}')} instead.")
     for name, value in algo.policy_kwargs.items():
@@ -226,15 +225,15 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):
         policy |= _normalized_extractor(config, policy)
-    return own | {"policy_kwargs": policy} | arguments | algo.kwargs
+    return by_name | {"policy_kwargs": policy} | arguments | algo.kwargs
 
 
 def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a policy whose features extractor, the policy's own or SB3's, sees normalised vectors."""
+    """Return policy arguments that put a normalizer before the features extractor, the given one or SB3's."""
     names = {"features_extractor_class": "extractor_class", "features_extractor_kwargs": "extractor_kwargs"}
-    own = {names[name]: value for name, value in policy.items() if name in names}
+    inner = {names[name]: value for name, value in policy.items() if name in names}
     parts = 2 if config.env.relay.enabled else 1
     return {
         "features_extractor_class": NormalizedExtractor,
-        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": parts, **own},
+        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": parts, **inner},
     }

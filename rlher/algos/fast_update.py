@@ -19,11 +19,10 @@ from rlher.core.errors import RunError, describe_value
 Losses = dict[str, th.Tensor]
 
 
-class LossInputs(NamedTuple):
-    """What the losses of one update read: a batch of transitions, and the random numbers of the algorithm.
+class UpdateBatch(NamedTuple):
+    """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
-    It is not the buffer's own batch: the buffers of Stable-Baselines3 return others, observations are concatenated to
-    one tensor, ``dones`` are part of the discounts, and compiled code takes tensors only.
+    Observations are one tensor, dones are folded into the discounts, and all values are tensors, for compilation.
 
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
     uncompiled code use the same ones.
@@ -72,8 +71,8 @@ class FastUpdate(OverlappingAlgorithm):
     """
 
     fallback_reason = None
-    _made_from_networks: Sequence[str] = ()
-    """Attributes that the fast update makes from the networks, so a saved model does not hold them."""
+    _unsaved_attributes: Sequence[str] = ()
+    """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
     _reads_vectors = False
 
     def __init__(self, *args: Any, options: UpdateOptions | None = None, **kwargs: Any) -> None:
@@ -96,7 +95,7 @@ class FastUpdate(OverlappingAlgorithm):
         """Set up the state that ``update`` needs, after the networks are built."""
         raise NotImplementedError
 
-    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Do one update.
 
         :param batch: without random numbers.
@@ -123,10 +122,10 @@ class FastUpdate(OverlappingAlgorithm):
         self._features = make_feature_fn(policy_network)
         self._reads_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-        self._made_from_networks = [*vars(self).keys() - before, "_made_from_networks"]
+        self._unsaved_attributes = [*vars(self).keys() - before, "_unsaved_attributes"]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "fallback_reason", *self._made_from_networks]
+        return [*super()._excluded_save_params(), "fallback_reason", *self._unsaved_attributes]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
@@ -139,7 +138,7 @@ class FastUpdate(OverlappingAlgorithm):
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            returned = self.update(self._loss_inputs(samples), step)
+            returned = self.update(self._update_batch(samples), step)
             try:
                 losses, errors = returned
                 for name, loss in losses.items():
@@ -154,7 +153,7 @@ class FastUpdate(OverlappingAlgorithm):
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
     def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
-        """Check what a loss method returned, because a user's class may have replaced it, and return it.
+        """Return what a loss method returned, after a check, because a user's class may have replaced the method.
 
         :raises RunError: it is not a tuple of a scalar with a gradient and another value.
         """
@@ -167,17 +166,18 @@ class FastUpdate(OverlappingAlgorithm):
     def _wrong_return(self, method: str, returned: Any, expected: str) -> RunError:
         return RunError(f"{method} of {type(self).__name__} returned {describe_value(returned)}, not {expected}.")
 
-    def _loss_inputs(self, samples: Any) -> LossInputs:
+    def _update_batch(self, samples: Any) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
-        obs, at = self._features(samples.observations), getattr(samples, "demonstrations", None)
-        return LossInputs(
+        obs = self._features(samples.observations)
+        rows = getattr(samples, "demonstrations", None) if self.options.bc_weight else None
+        return UpdateBatch(
             obs=obs,
             actions=samples.actions,
             next_obs=self._features(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=getattr(samples, "weights", None),
-            demonstrations=None if at is None or not self.options.bc_weight else (obs[at], samples.actions[at]),
+            demonstrations=None if rows is None else (obs[rows], samples.actions[rows]),
         )
 
     # ------------------------------------------------------------------------------------ parts of the losses
@@ -200,8 +200,8 @@ class FastUpdate(OverlappingAlgorithm):
     def autocast(self) -> AbstractContextManager:
         """Return the context in which losses are computed, see ``options.precision``."""
         # No cache: it would keep bf16 copies of weights that the next update changes.
-        low = self.options.precision == "bf16"
-        return th.autocast(self.device.type, th.bfloat16, enabled=low, cache_enabled=False)
+        is_bf16 = self.options.precision == "bf16"
+        return th.autocast(self.device.type, th.bfloat16, enabled=is_bf16, cache_enabled=False)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""

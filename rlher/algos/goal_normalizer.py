@@ -28,8 +28,8 @@ class GoalNormalizer(nn.Module):
 
     :param observation_space: of the environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
-    :param goal_parts: number of equal parts of a goal. With more than one, goals are scaled by the achieved goals of
-        all parts, and not centred, so that the zeros of an unused part stay zeros.
+    :param goal_parts: number of equal parts of a goal. With several parts, goals are not centred, so the zeros of an
+        unused part stay zeros. Their scale comes from the achieved goals of all parts.
     """
 
     mean: th.Tensor
@@ -40,11 +40,14 @@ class GoalNormalizer(nn.Module):
         super().__init__()
         self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
-        self._clip, size = clip, sum(self.sizes)
+        self._clip = clip
+        size = sum(self.sizes)
         entries = dict(zip(self.shapes, np.split(np.arange(size), np.cumsum(self.sizes)[:-1]), strict=False))
         has_goals = all(key in entries for key in GOALS)
-        self._goals = np.concatenate([entries[key] for key in GOALS]) if has_goals else np.arange(0)
-        self._shares = _shares(len(self._goals) // 2, goal_parts)
+        goals = np.concatenate([entries[key] for key in GOALS]) if has_goals else np.arange(0)
+        # Indices of entries: of both goals by part, and of what is pooled for the statistics of every part.
+        self._goals = goals.reshape(2, goal_parts, -1)
+        self._pooled = self._goals[:, 0] if goal_parts == 1 else self._goals[0]
         self._is_centred = np.ones(size)
         self._is_centred[self._goals] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
@@ -63,30 +66,19 @@ class GoalNormalizer(nn.Module):
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
         old, var, count = self.mean.numpy(force=True), self.var.numpy(force=True), float(self.count)
         differences, total = rows - old, count + len(rows)
-        mean = old + self._pooled(differences.sum(axis=0)) * (self._is_centred / total)
-        squares = self._pooled((differences * (rows - mean)).sum(axis=0))
+        mean = old + self._share(differences.sum(axis=0)) * (self._is_centred / total)
+        squares = self._share((differences * (rows - mean)).sum(axis=0))
         self.var.copy_(th.from_numpy((var * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count.fill_(total)
 
-    def _pooled(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums by entry, those of the goals shared."""
-        sums[self._goals] = sums[self._goals] @ self._shares
+    def _share(self, sums: np.ndarray) -> np.ndarray:
+        """Return sums by entry. In each part of both goals they are replaced by one mean.
+
+        Without parts it is the mean over both goals; with parts, the mean over the parts of the achieved goal.
+        """
+        sums[self._goals] = sums[self._pooled].sum(axis=0) / len(self._pooled)
         return sums
-
-
-def _shares(size: int, parts: int) -> np.ndarray:
-    """Return the weight of each entry of both goals (rows) in the statistics of each entry (columns).
-
-    Without parts, an entry has the mean of both goals; with parts, the mean of all parts of the achieved goal.
-
-    :param size: entries of a goal.
-    :return: (2 * size, 2 * size); each column's sum is 1.
-    """
-    entry = np.arange(2 * size) % (size // parts)
-    counts = np.equal.outer(entry, entry)
-    counts[size:] &= parts == 1
-    return counts / counts.sum(axis=0)
 
 
 class NormalizedExtractor(BaseFeaturesExtractor):

@@ -12,9 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
-from rlher.algos.precision import multiply, stays_float32
+from rlher.algos.precision import matmul, stays_float32
 
-Observation = Any
+ObservationBatch = Any
 """A tensor, or a dictionary of tensors."""
 
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
@@ -24,7 +24,7 @@ ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn
 class BatchedMLP:
     """Several networks with stacked weights, so that one layer of all of them is one batched matrix product.
 
-    The networks' own parameters become views of the stacked tensors: a change of one is a change of the other, and
+    The networks' parameters become views of the stacked tensors: a change of one is a change of the other, and
     optimizers, checkpoints and ``state_dict`` need no adaptation.
 
     :param networks: sequences of ``Linear``, ``LayerNorm`` and elementwise modules, all with the same layers.
@@ -61,7 +61,7 @@ class BatchedMLP:
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(parts), next(parts)
-                x = multiply(th.bmm, weight, x, float32=stays_float32(layer, self.layers))
+                x = matmul(th.bmm, weight, x, float32=stays_float32(layer, self.layers))
                 # Not baddbmm, which fills the output with the bias; compiled code adds it with the activation. Under
                 # autocast the product's dtype differs from the bias's.
                 x = x + bias.unsqueeze(2).to(x.dtype)
@@ -89,13 +89,13 @@ def forward(layers: Sequence[nn.Module], x: th.Tensor) -> th.Tensor:
     """Evaluate the layers of one network on x (batch, inputs), see :mod:`rlher.algos.precision`."""
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            x = multiply(F.linear, x, layer.weight, layer.bias, float32=stays_float32(layer, layers))
+            x = matmul(F.linear, x, layer.weight, layer.bias, float32=stays_float32(layer, layers))
         else:
             x = layer(x)
     return x
 
 
-def make_feature_fn(network: BaseModel) -> Callable[[Observation], th.Tensor]:
+def make_feature_fn(network: BaseModel) -> Callable[[ObservationBatch], th.Tensor]:
     """Return the function from a batch of observations to (batch, features), for a network without learnt features.
 
     SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same. If all

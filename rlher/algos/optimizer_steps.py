@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import torch as th
 
 
-class FusedAdam:
+class OptimizerStep:
     """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call on its state.
 
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
@@ -17,27 +17,27 @@ class FusedAdam:
 
     def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
         self.optimizer, self.parameters = optimizer, list(parameters)
-        plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
+        is_plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
         on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
-        self.fused = type(optimizer) is th.optim.Adam and plain and on_cpu
+        self.is_fused = type(optimizer) is th.optim.Adam and is_plain and on_cpu
 
     @th.no_grad()
     def step(self, gradients: Iterable[th.Tensor]) -> None:
         """Take one step."""
         # The fused call requires gradient and parameter to have the same memory layout.
         contiguous = [gradient.contiguous() for gradient in gradients]
-        if not self.fused:
+        if not self.is_fused:
             for parameter, gradient in zip(self.parameters, contiguous, strict=True):
                 parameter.grad = gradient
             self.optimizer.step()
             return
-        group, states = self.optimizer.param_groups[0], [self._state(each) for each in self.parameters]
-        averages, squares, steps = ([each[name] for each in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+        group = self.optimizer.param_groups[0]
+        states = [self._state(parameter) for parameter in self.parameters]
+        averages, squares, steps = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
         th._foreach_add_(steps, 1)
         beta1, beta2 = group["betas"]
         options = {"lr": group["lr"], "eps": group["eps"], "weight_decay": 0.0, "amsgrad": False, "maximize": False}
-        state: tuple = averages, squares, [], steps
-        th._fused_adam_(self.parameters, contiguous, *state, beta1=beta1, beta2=beta2, **options)
+        th._fused_adam_(self.parameters, contiguous, averages, squares, [], steps, beta1=beta1, beta2=beta2, **options)
 
     def _state(self, parameter: th.Tensor) -> dict[str, th.Tensor]:
         """Return the optimizer's state of a parameter; create it as Adam's first step does."""

@@ -7,23 +7,22 @@ from dataclasses import dataclass, fields
 class UpdateOptions:
     """Options of the fast update; the defaults are Stable-Baselines3's behaviour.
 
-    They are not saved with a model: pass them to ``load(path, options=...)`` again.
+    They are not saved with a model: pass them to ``load(path, options=...)`` again. :mod:`rlher.config.algorithms`
+    describes the config keys ``algo.…``, and :mod:`rlher.config.her` the keys ``demos.…``.
 
-    :param target_q_bounds: lowest and highest value of the target network, either may be None. OpenAI baselines' HER
-        clips like this (``clip_return``); bounded Q in Hiraoka 2023 (arXiv:2312.05787).
-    :param target_critics: number of critics, drawn for each update, whose minimum is the target; the actor then
-        maximises the mean of all critics. None: all critics, as SB3. (REDQ, Chen et al. 2021, arXiv:2101.05982)
-    :param random_action: probability in [0, 1] of a uniform exploration action, besides the action noise (OpenAI
-        baselines' ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
-    :param random_action_hold: steps for which a random action is held. Above 1, also the random actions before
-        ``learning_starts`` are held.
-    :param target_policy_noise_schedule: TD3: how the noise of the target actions falls from ``target_policy_noise`` to
-        0, one of :data:`rlher.config.algorithms.SCHEDULES`. The critic needs the noise in the beginning; in the end it
-        hides precise actions.
-    :param action_l2: weight of the mean squared action in the actor's loss (arXiv:1802.09464); actions span [-1, 1].
-    :param bc_weight: weight of the cloning loss in the actor's loss: the mean squared distance of its actions from
+    :param target_q_bounds: lowest and highest value of the target network, either may be None; see
+        :mod:`rlher.algos.target_q_bounds`.
+    :param target_critics: as ``algo.target_critics``. The actor then maximises the mean of all critics (REDQ, Chen et
+        al. 2021, arXiv:2101.05982).
+    :param random_action: as ``algo.random_action``, besides the action noise (OpenAI baselines' ``random_eps``;
+        Plappert et al. 2018, arXiv:1802.09464).
+    :param random_action_hold: as ``algo.random_action_hold``.
+    :param target_policy_noise_schedule: as ``algo.target_policy_noise_schedule``, for TD3. The critic needs the noise
+        in the beginning; in the end it hides precise actions.
+    :param action_l2: as ``algo.action_l2`` (arXiv:1802.09464); actions span [-1, 1].
+    :param bc_weight: as ``demos.bc_weight``. The cloning loss is the mean squared distance of the actor's actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
-    :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
+    :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.OverlappingAlgorithm`.
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.
@@ -47,5 +46,5 @@ class UpdateOptions:
         :return: ``name=value``, joined by commas.
         """
         ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "precision")
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ignored}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
         return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name))

@@ -46,12 +46,13 @@ def stays_float32(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
     return layer is layers[-1] or layer.out_features < MIN_OUTPUTS
 
 
-def multiply(product: Callable[..., th.Tensor], *factors: th.Tensor, float32: bool) -> th.Tensor:
-    """Return a layer's product of its factors, under autocast in bf16.
+def matmul(function: Callable[..., th.Tensor], *operands: th.Tensor, float32: bool) -> th.Tensor:
+    """Return a layer's matrix product, under autocast in bf16.
 
+    :param function: computes the product of the operands.
     :param float32: multiply in float32 also under autocast.
     """
-    if not float32 or not th.is_autocast_enabled(factors[0].device.type):
-        return product(*factors)
-    with th.autocast(factors[0].device.type, enabled=False):
-        return product(*(factor.float() for factor in factors))
+    if not float32 or not th.is_autocast_enabled(operands[0].device.type):
+        return function(*operands)
+    with th.autocast(operands[0].device.type, enabled=False):
+        return function(*(operand.float() for operand in operands))

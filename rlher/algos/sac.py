@@ -8,8 +8,8 @@ import torch as th
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Losses, LossInputs
-from rlher.algos.optimizer_steps import FusedAdam
+from rlher.algos.fast_update import Losses, UpdateBatch
+from rlher.algos.optimizer_steps import OptimizerStep
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
 SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite
@@ -19,7 +19,7 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 class SACUpdate(ActorCritic):
     """SAC's update of critics, actor and entropy coefficient.
 
-    It is a class of its own because TQC shares it: ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
+    TQC shares this class, because ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
     """
 
     target_update_interval: int
@@ -37,9 +37,9 @@ class SACUpdate(ActorCritic):
         """Batch the critics' weights and create the optimizer steps, including the entropy coefficient's."""
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            self._ent_coef_step = FusedAdam(self.ent_coef_optimizer, [self.log_ent_coef])
+            self._ent_coef_step = OptimizerStep(self.ent_coef_optimizer, [self.log_ent_coef])
 
-    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         batch = self.with_noise(batch)
         critic_losses, errors = self.update_critics(batch)
@@ -50,7 +50,7 @@ class SACUpdate(ActorCritic):
             self.update_targets()
         return losses, errors
 
-    def with_noise(self, batch: LossInputs) -> LossInputs:
+    def with_noise(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the noise of actions and next actions, the entropy coefficient, and target critics."""
         return batch._replace(
             noise=th.randn_like(batch.actions),
@@ -59,7 +59,7 @@ class SACUpdate(ActorCritic):
             target_critics=self.sample_target_critics(),
         )
 
-    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return half the squared TD error, summed over the critics, and the TD errors.
 
         The target is the minimum of the target critics minus the entropy term.
@@ -71,7 +71,7 @@ class SACUpdate(ActorCritic):
         errors = self.q_values(batch) - target
         return 0.5 * len(errors) * batch.mean(errors**2), errors
 
-    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss, and the mean log-probability of its actions."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
         value = self.aggregate_q_values(self.actor_q_values(batch, actions))

@@ -13,8 +13,8 @@ DECAY_SHARE = 0.25
 def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float":
     """Return a schedule in the form that Stable-Baselines3's constructors take.
 
-    :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`, or ``module:function`` of the user's own, of the
-        share of the run that remains (from 1 to 0); ``start`` is multiplied by its value.
+    :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`, or ``module:function`` of a user's function. Its
+        argument is the share of the run that remains (from 1 to 0). ``start`` is multiplied by its value.
     :param start: the number at the beginning.
     """
     if ":" in kind:

@@ -6,7 +6,7 @@ from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Losses, LossInputs
+from rlher.algos.fast_update import Losses, UpdateBatch
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
@@ -28,7 +28,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         kind = self.options.target_policy_noise_schedule
         self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise))
 
-    def update(self, batch: LossInputs, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         batch = self.with_noise(batch)
         losses, errors = self.update_critics(batch)
@@ -37,7 +37,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
             self.update_targets()
         return losses, errors
 
-    def with_noise(self, batch: LossInputs) -> LossInputs:
+    def with_noise(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions, and target critics."""
         deviation = self._target_policy_noise(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
@@ -46,7 +46,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
             target_critics=self.sample_target_critics(),
         )
 
-    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         with th.no_grad():
             actions = (self.forward(self.actor_target.mu, batch.next_obs) + batch.next_noise).clamp(-1, 1)
@@ -55,7 +55,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         errors = self.q_values(batch) - target
         return len(errors) * batch.mean(errors**2), errors
 
-    def actor_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the negated value of the actor's actions plus the action penalty, and the penalty.
 
         The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).

@@ -3,7 +3,7 @@
 import sb3_contrib
 import torch as th
 
-from rlher.algos.fast_update import LossInputs
+from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.sac import SACUpdate
 
 
@@ -13,7 +13,7 @@ class TQC(SACUpdate, sb3_contrib.TQC):
     Actor, entropy coefficient and target networks are updated as in SAC.
     """
 
-    def critic_loss(self, batch: LossInputs) -> tuple[th.Tensor, th.Tensor]:
+    def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the loss towards the pooled quantiles of the target critics without the largest ones."""
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)

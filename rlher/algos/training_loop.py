@@ -23,8 +23,8 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The
-    actions of that step are chosen before, so the policy that acts is always exactly one round of updates old. Time is
-    saved only if the environments run in worker processes; the results are the same if not.
+    actions of the first step after a round are chosen before its updates, so there the policy is one round old. This
+    saves time only if the environments run in worker processes. The results are the same in either case.
 
     A policy with :class:`~rlher.algos.goal_normalizer.NormalizedExtractor` normalises observations. The loop adds each
     observation of the environments to the statistics, which all networks of the policy share.
@@ -50,7 +50,7 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
         super()._setup_model()
         if has_no_buffer:
             self.replay_buffer = None
-        extractors = [each for each in self.policy.modules() if isinstance(each, NormalizedExtractor)]
+        extractors = [module for module in self.policy.modules() if isinstance(module, NormalizedExtractor)]
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
             extractor.normalizer = extractors[0].normalizer
@@ -123,7 +123,8 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
         """Play ``train_freq`` steps or episodes and store them; do the updates that are due during the first step."""
         if self.policy.training:  # after an update of Stable-Baselines3
             self.policy.set_training_mode(False)
-        n_envs, steps, episodes = env.num_envs, 0, 0
+        n_envs = env.num_envs
+        steps = episodes = 0
         callback.on_rollout_start()
         while should_collect_more_steps(train_freq, steps, episodes):
             actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)

@@ -6,13 +6,14 @@ and performance profiles.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy
 
 from rlher.analysis.grouping import Group, load_groups, number_of_seeds
-from rlher.analysis.tables import MISSING, Cells, Row, Table
+from rlher.analysis.tables import MISSING, Cells, NumbersRow, Table
 from rlher.config.commands import CurvesConfig
 from rlher.core import stats
 from rlher.core.console import warn
@@ -23,7 +24,7 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
 
 
-def load(config: CurvesConfig) -> list[Group]:
+def load_compared(config: CurvesConfig) -> list[Group]:
     """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config.runs, config.logs, config.by)
     if note := few_seeds(groups):
@@ -85,14 +86,14 @@ def _summary_row(group: Group) -> dict[str, object]:
         "high": float(high),
         "per_seed": finals.tolist(),
         "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
-        **{f"steps_to_{level}": float(np.median(each)) for level, each in steps.items()},
-        **{f"never_{level}": int(np.isinf(each).sum()) for level, each in steps.items()},
+        **{f"steps_to_{level}": float(np.median(per_run)) for level, per_run in steps.items()},
+        **{f"never_{level}": int(np.isinf(per_run).sum()) for level, per_run in steps.items()},
         "seconds_to_90": float(np.median([run.first_reaching(0.9, "wall_seconds") for run in group.runs])),
         "timesteps": max(run.timesteps for run in group.runs),
     }
 
 
-def _summary_cells(row: Row) -> Cells:
+def _summary_cells(row: NumbersRow) -> Cells:
     return {
         "env": row["env"],
         "agent": row["agent"],
@@ -106,7 +107,7 @@ def _summary_cells(row: Row) -> Cells:
     }
 
 
-def _steps_to(row: Row, level: int) -> str:
+def _steps_to(row: NumbersRow, level: int) -> str:
     median, never, seeds = row[f"steps_to_{level}"], row[f"never_{level}"], row["seeds"]
     if np.isinf(median):
         return "never" if never == seeds else f"never in {never} of {seeds}"
@@ -125,7 +126,8 @@ def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`_by_environment`, by the number of seeds of each."""
-    mean = "mean" if seeds.max() < 4 else "interquartile mean" + " (mean if n < 4)" * bool(seeds.min() < 4)
+    iqm = "interquartile mean (mean if n < 4)" if seeds.min() < 4 else "interquartile mean"
+    mean = "mean" if seeds.max() < 4 else iqm
     text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
@@ -145,10 +147,10 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
     by_agent: dict[str, list[Group]] = {}
     for group in groups:
         by_agent.setdefault(group.label, []).append(group)
-    several = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
-    if len({frozenset(group.env for group in tasks) for tasks in several.values()}) > 1:
+    by_agent = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
+    if len({frozenset(group.env for group in tasks) for tasks in by_agent.values()}) > 1:
         warn("agents of different environments are aggregated; compare runs of the same environments.")
-    return pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in several.items()])
+    return pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()])
 
 
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
@@ -169,7 +171,7 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, obje
     }
 
 
-def _over_environments_cells(row: Row) -> Cells:
+def _over_environments_cells(row: NumbersRow) -> Cells:
     return {
         "agent": row["agent"],
         "environments": row["environments"],
@@ -224,7 +226,7 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
     return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
 
 
-def _improvement_cells(row: Row) -> Cells:
+def _improvement_cells(row: NumbersRow) -> Cells:
     interval = f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
     return {"env": row["env"], "A": row["A"], "B": row["B"], "probability": interval}
 
@@ -242,7 +244,7 @@ def performance_profiles(groups: Iterable[Group]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["env", "agent", *PROFILE_LEVELS])
 
 
-def _profile_cells(row: Row) -> Cells:
+def _profile_cells(row: NumbersRow) -> Cells:
     return {
         "env": row["env"],
         "agent": row["agent"],
@@ -253,13 +255,32 @@ def _profile_cells(row: Row) -> Cells:
 # ------------------------------------------------------------------------------------------------------ all tables
 
 
-TABLES: dict[str, tuple[str, Callable[[Sequence[Group]], pd.DataFrame], Callable[[Row], Cells]]] = {
-    "summary": ("", summary, _summary_cells),
-    "environments": ("Final success rate over several environments", over_environments, _over_environments_cells),
-    "improvement": ("Probability that a run of A succeeds more often than one of B", improvements, _improvement_cells),
-    "profiles": ("Performance profile: share of runs above each success rate", performance_profiles, _profile_cells),
+class TableSpec(NamedTuple):
+    """A kind of table.
+
+    :param title: heading, may be empty.
+    :param to_numbers: returns the rows of groups of runs.
+    :param to_cells: returns the texts of a row.
+    """
+
+    title: str
+    to_numbers: Callable[[Sequence[Group]], pd.DataFrame]
+    to_cells: Callable[[NumbersRow], Cells]
+
+
+TABLES = {
+    "summary": TableSpec("", summary, _summary_cells),
+    "environments": TableSpec(
+        "Final success rate over several environments", over_environments, _over_environments_cells
+    ),
+    "improvement": TableSpec(
+        "Probability that a run of A succeeds more often than one of B", improvements, _improvement_cells
+    ),
+    "profiles": TableSpec(
+        "Performance profile: share of runs above each success rate", performance_profiles, _profile_cells
+    ),
 }
-"""Title, numbers and cells of each table of a comparison."""
+"""The tables of a comparison by name."""
 
 
 def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
@@ -267,15 +288,14 @@ def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
 
     :param format: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
     """
-    title, to_numbers, to_cells = TABLES[name]
-    numbers = to_numbers(groups)
+    spec = TABLES[name]
+    numbers = spec.to_numbers(groups)
     if (name, format) == ("summary", "latex"):
-        title, numbers, to_cells = _caption(numbers["seeds"]), _by_environment(numbers), dict
-    elif title and "low" in numbers:
-        title += ", with 95 % intervals in brackets"
-    return Table(title, numbers, to_cells, name, {group.label for group in groups if group.draws_formulas})
+        return Table(_caption(numbers["seeds"]), _by_environment(numbers), dict, name)
+    note = ", with 95 % intervals in brackets" if spec.title and "low" in numbers else ""
+    return Table(spec.title + note, numbers, spec.to_cells, name)
 
 
 def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
     """Return all tables that have rows; parameters as in :func:`table`."""
-    return [found for name in TABLES if len((found := table(name, groups, format)).numbers)]
+    return [shown for shown in (table(name, groups, format) for name in TABLES) if len(shown.numbers)]

@@ -49,7 +49,7 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> l
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    curves = [curve for group in groups if (curve := aggregate(group, x, y, smooth)).seeds]
+    curves = [curve for curve in (aggregate(group, x, y, smooth) for group in groups) if curve.seeds]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
     return curves
@@ -62,8 +62,8 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
     :param smooth: number of points in the running mean of each run, which is centred.
     """
-    found = [(run, points) for run in group.runs if len(points := run.points(x, y))]
-    seeds = [points.rolling(smooth, min_periods=1, center=True).mean() for _, points in found]
+    points = {run: run.points(x, y) for run in group.runs}
+    seeds = [series.rolling(smooth, min_periods=1, center=True).mean() for series in points.values() if len(series)]
     # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
     table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
     between = table.interpolate(method="index", limit_area="inside")
@@ -73,7 +73,7 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     if len(common) > MAX_POINTS:
         common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]
     values = common.to_numpy().T
-    episodes = sum(run.episodes for run, _ in found)
+    episodes = sum(run.episodes for run, series in points.items() if len(series))
     at_least = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if y in EVALUATION_RATES else None
     low, high = stats.bootstrap_interval([values], stats.iqm, at_least)
     mean = pd.DataFrame({"iqm": stats.iqm(values), "low": low, "high": high}, index=common.index)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_read import links_outside, require_regular_file
+from rlher.core.safe_files import links_outside, require_regular_file
 
 MAX_FILE_BYTES = 8_000_000
 """Size limit of one clip or picture."""
@@ -30,7 +30,7 @@ class EmbeddedFile(NamedTuple):
 
 def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
     """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`."""
-    found = []
+    embedded = []
     bytes_left = MAX_TOTAL_BYTES
     for path in paths:
         try:
@@ -41,8 +41,8 @@ def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
             continue
         bytes_left -= len(content)
         kind, _ = mimetypes.guess_type(path.name)
-        found.append(EmbeddedFile(path, f"data:{kind};base64,{base64.b64encode(content).decode()}"))
-    return found
+        embedded.append(EmbeddedFile(path, f"data:{kind};base64,{base64.b64encode(content).decode()}"))
+    return embedded
 
 
 def clips_of(folder: Path) -> list[Path]:

@@ -17,7 +17,6 @@ from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import relative
-from rlher.core.matplotlib_settings import is_mathtext
 from rlher.run.run_folder import CONFIG, safe_name
 
 DEFAULT_BY = ("algo", "her")
@@ -35,13 +34,11 @@ class Group:
 
     :param label: name of the group, unique within the environment.
     :param runs: at least one.
-    :param draws_formulas: whether formulas between dollar signs in its label are drawn as mathematics.
     """
 
     env: str
     label: str
     runs: list[LoadedRun]
-    draws_formulas: bool = False
 
     @property
     def name(self) -> str:
@@ -52,7 +49,7 @@ class Group:
 def number_of_seeds(counts: Collection[int]) -> str:
     """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
     low, high = min(counts), max(counts)
-    return f"{low}{f'–{high}' * (high > low)} seed{'s' * (high > 1)}"
+    return f"{low}–{high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
 
 
 Labelled = Iterable[tuple[str, LoadedRun]]
@@ -69,24 +66,23 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
     sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_name, paths or [logs])}
-    found = [read_runs(folder) for folder in sources.values()]
-    if not any(found):
+    runs_by_source = [read_runs(folder) for folder in sources.values()]
+    if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
     has_names = any(name for _, name in sources)
     are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
     if by or (not has_names and (len(sources) == 1 or are_runs)):
-        return group_runs(list({run.folder.resolve(): run for run in chain(*found)}.values()), by)
+        return group_runs(list({run.folder.resolve(): run for run in chain(*runs_by_source)}.values()), by)
     labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
-    labelled = ((label, run) for label, runs in zip(labels, found, strict=True) for run in runs)
-    return _make_groups(labelled, typed=[name for _, name in sources])
+    return _make_groups((label, run) for label, runs in zip(labels, runs_by_source, strict=True) for run in runs)
 
 
 def output_beside(config: CurvesConfig, name: str) -> Path:
-    """Return a path without suffix, in the folder that holds all runs to compare; different runs have different ones.
+    """Return a path without suffix for a picture or page, in the folder that holds all runs to compare.
 
-    Without such a folder, or if it cannot be written to, it is in ``logs``.
+    The path is in ``logs`` if there is no such folder, or if it cannot be written to.
 
-    :param name: of the file; names of several runs or folders are added.
+    :param name: of the file. The names of several runs or folders are added, so that other runs have another path.
     """
     folders = [Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]
     parent = Path(os.path.commonpath(folders))
@@ -142,20 +138,15 @@ def _pool(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]
     return pools.items()
 
 
-def _make_groups(labelled: Labelled, typed: Sequence[str] = ()) -> list[Group]:
-    """Return a group of each environment and label, without repeated runs.
-
-    :param typed: labels from the user. Others may be a stranger's, and their formulas are not drawn.
-    """
+def _make_groups(labelled: Labelled) -> list[Group]:
+    """Return a group of each environment and label, without repeated runs."""
     groups = []
     for (env, label), pool in _pool(labelled):
-        draws_formulas = label in typed and is_mathtext(label)
-        groups.append(Group(env, label, _without_repeated(pool), draws_formulas))
-        if keys := [*map(str, _differences(groups[-1].runs))]:
+        group = Group(env, label, _without_repeated(pool))
+        groups.append(group)
+        if keys := [*map(str, _differences(group.runs))]:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            warn(
-                f"{groups[-1].name}: pools runs that differ in {', '.join(keys[:3])}{more}; by={keys[0]} separates them"
-            )
+            warn(f"{group.name}: pools runs that differ in {', '.join(keys[:3])}{more}; by={keys[0]} separates them")
     return groups
 
 

@@ -21,10 +21,10 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
-from rlher.core.nested import finite_float, flatten
-from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml
+from rlher.core.nested import flatten
+from rlher.core.safe_files import finite_float, links_outside, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.metrics import COLUMNS
-from rlher.run.run_folder import COMMANDS, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
+from rlher.run.run_folder import COMMAND_FILE, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
 OF_CHECKOUT = ("agents", "benchmark")
 """Folders in ``logs`` of a checkout of rlher whose runs are not the user's own."""
@@ -78,9 +78,9 @@ class LoadedRun:
     def final(self, column: str) -> float:
         """Return a column of the final evaluation, or of the last evaluation if there is no final one; NaN if neither
         has it."""
-        found = finite_float(self.result.get(column))
-        if found is not None:
-            return found
+        final = finite_float(self.result.get(column))
+        if final is not None:
+            return final
         last = self.evaluations[column].dropna().tolist() if column in self.evaluations else []
         return float(last[-1]) if last else math.nan
 
@@ -159,7 +159,7 @@ def read_run(folder: Path) -> LoadedRun:
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, read_text(folder / COMMANDS), evaluations, result)
+    return LoadedRun(folder, config, read_text(folder / COMMAND_FILE), evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -173,13 +173,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(values, dict) or not {*SHORT_NAMES} <= set(values):
         raise ValueError("config.yaml is not a configuration of rlher")
     # Escaped here, since a table, a figure or a notebook may show any of them.
-    given = {
+    recorded = {
         escape_control(key): escape_control(value) if isinstance(value, str) else value
         for key, value in flatten(values)
     }
-    name = str(given.get("algo.name"))
+    name = str(recorded.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
-    config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | given
+    config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | recorded
     own_class, uses_hindsight = config["algo.model"], config["her.n_sampled_goal"] != 0
     return config | {
         "algo": OffPolicyConfig(name=name, model=own_class and str(own_class)).label,

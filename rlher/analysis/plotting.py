@@ -103,10 +103,10 @@ MAX_WITH_SEEDS = 2
 """Maximum number of groups with bands whose seeds are drawn as well; more are hard to tell from each other."""
 LABEL_CHARACTERS = 28
 """Characters of a line of a vertical label, which fits the smallest panel."""
-CHARACTERS = 15
-"""Characters of a small font per inch."""
+CHARACTERS_PER_INCH = 15
+"""Characters of a small font."""
 LEGEND_LINE = 12
-"""Characters of a small font that fit in the place of a legend's line, with some room."""
+"""Width of a legend's line and its margins, in characters of a small font."""
 
 
 def plot(config: PlotConfig) -> int:
@@ -255,16 +255,17 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
+    entries = _legend_entries(figure, curves, styles, with_seeds=not is_paper)
     if config.legend == "above":
-        legend_height = _draw_legend(figure, curves, styles, not is_paper, title)
+        legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
             figure.set_figheight(figure.get_figheight() + legend_height)
     elif title:
         _set_typed(figure.suptitle("", fontsize="large"), title)
     if config.legend == "inside":
-        _draw_legend(figure, curves, styles, not is_paper, panel=panels[0])
+        panels[0].legend(*entries, **INSIDE)
     if not is_paper and not config.figsize:
-        text = textwrap.fill(caption(curves, config.y, config.smooth), int(figure.get_figwidth() * CHARACTERS))
+        text = textwrap.fill(caption(curves, config.y, config.smooth), int(figure.get_figwidth() * CHARACTERS_PER_INCH))
         figure.supxlabel(text, fontsize="small", color="#555555")
 
 
@@ -275,7 +276,7 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
     """
     _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, with_seeds=config.style != "paper")
     env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
-    panel.set_title(env.replace("$", r"\$") if panel.title.get_parse_math() else env)  # not a formula of a stranger
+    panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
     for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
         if typed is not None:
             _set_typed(text, typed)
@@ -297,7 +298,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend(figure, curves, styles))
+            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(figure, curves, styles)))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -365,15 +366,10 @@ def _shows_seeds(curve: GroupCurve, groups: int, with_seeds: bool = True) -> boo
     return len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and groups <= MAX_WITH_SEEDS))
 
 
-def _draw_legend(
-    figure: Figure,
-    curves: Iterable[GroupCurve],
-    styles: Styles,
-    with_seeds: bool = True,
-    title: str | None = None,
-    panel: Axes | None = None,
-) -> float:
-    """Draw a legend above all panels, in as many columns as fit, or within one panel; return its height in inches.
+def _legend_entries(
+    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, with_seeds: bool = True
+) -> tuple[list[Line2D], list[str]]:
+    """Return the lines of a legend and their texts, one for each group.
 
     :param with_seeds: say how many seeds a group has.
     """
@@ -381,22 +377,26 @@ def _draw_legend(
     for curve in curves:
         if curve.seeds:
             by_label.setdefault(curve.group.label, []).append(curve)
-    width = int(figure.get_figwidth() * CHARACTERS)
-    wrap = textwrap.TextWrapper(max(width - LEGEND_LINE, 1), max_lines=20, placeholder="…")
-    texts = []
+    characters = int(figure.get_figwidth() * CHARACTERS_PER_INCH) - LEGEND_LINE
+    wrap = textwrap.TextWrapper(max(characters, 1), max_lines=20, placeholder="…")
+    lines, texts = [], []
     for label, members in by_label.items():
-        count = number_of_seeds([len(each.seeds) for each in members])
-        texts.append(wrap.fill(escape_control(f"{label} ({count})" if with_seeds else label)))
+        line = Line2D([], [], **styles[label])
+        if all(len(curve.mean) == 1 for curve in members):
+            line.set(linestyle="", marker="o")
+        lines.append(line)
+        seeds = f" ({number_of_seeds([len(curve.seeds) for curve in members])})" if with_seeds else ""
+        texts.append(wrap.fill(escape_control(label + seeds)))
+    return lines, texts
+
+
+def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], title: str | None = None) -> float:
+    """Draw a legend above all panels, in as many columns as fit, and return its height in inches."""
+    characters = int(figure.get_figwidth() * CHARACTERS_PER_INCH)
     widths = [len(text) + LEGEND_LINE for text in texts]
-    columns = len(texts) if sum(widths) <= width else width // max(widths)
-    place = INSIDE if panel else {"loc": "outside upper center", "frameon": False, "ncols": max(columns, 1)}
-    handles = [Line2D([], [], **styles[label]) for label in by_label]
-    for handle, members in zip(handles, by_label.values(), strict=True):
-        if all(len(each.mean) == 1 for each in members):
-            handle.set(linestyle="", marker="o")
-    legend = (panel or figure).legend(handles, texts, title=title and " ", title_fontsize="large", **place)
-    for text, members in zip(legend.get_texts(), by_label.values(), strict=True):
-        text.set_parse_math(members[0].group.draws_formulas)
+    columns = len(texts) if sum(widths) <= characters else max(characters // max(widths), 1)
+    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "ncols": columns}
+    legend = figure.legend(lines, texts, title=" " if title else None, title_fontsize="large", **place)
     if title:
         _set_typed(legend.get_title(), title)
     return legend.get_window_extent().height / figure.dpi

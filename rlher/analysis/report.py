@@ -29,9 +29,9 @@ from rlher.core.console import collected_warnings, escape_control, format_second
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.nested import flatten
-from rlher.core.safe_read import links_outside, read_json
+from rlher.core.safe_files import links_outside, read_json
 from rlher.run.metadata import commands
-from rlher.run.run_folder import METADATA
+from rlher.run.run_folder import METADATA_FILE
 
 X, Y = "timesteps", "success_rate"
 
@@ -80,8 +80,8 @@ def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
     for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
         reruns = study.folder / RERUNS
         if reruns.is_dir() and not links_outside(reruns) and (runs := read_runs(str(reruns))):
-            found = group_runs(runs, config.by)
-            groups += [replace(group, label=f"{name}: {group.label}") for group in found] if named else found
+            prefix = f"{name}: " if named else ""
+            groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]
     return groups
 
 
@@ -134,7 +134,7 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
-        if len({value for each in small for seed in each.seeds for value in seed}) > 1:  # else it shows nothing
+        if len({value for curve in small for seed in curve.seeds for value in seed}) > 1:  # else it shows nothing
             training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
     return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
 
@@ -183,6 +183,6 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
-    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
+    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA_FILE)})):
         if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
             yield key, str(value) if isinstance(value, str | dict) else override_value(value)

@@ -9,13 +9,13 @@ import pandas as pd
 from rlher.analysis.embedded_files import EmbeddedFile, embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_read import links_outside, read_json, read_table, read_text
+from rlher.core.safe_files import links_outside, read_json, read_table, read_text
 from rlher.run.metadata import commands
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
 RERUNS = "reruns"
-"""Folder of a study with the runs that repeat its best trials."""
+"""Folder of a study with the re-runs of its best trials."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def read_study(folder: Path) -> LoadedStudy:
 
 
 def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
-    from rlher.tuning.significance import table_row  # imports Optuna
+    from rlher.tuning.candidates import table_row  # imports Optuna
 
     try:
-        return pd.DataFrame([table_row(each) for each in verdict.get("candidates", [])])
+        return pd.DataFrame([table_row(candidate) for candidate in verdict.get("candidates", [])])
     except (KeyError, TypeError, ValueError, AttributeError):
         warn(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
         return pd.DataFrame()

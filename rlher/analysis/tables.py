@@ -1,13 +1,13 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from rlher.core.console import MAX_WIDTH, csv_text, text_table
+from rlher.core.console import UNLIMITED_WIDTH, csv_text, text_table
 
 MISSING = "–"
 
@@ -16,9 +16,9 @@ LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", MISSING: "--"}
 )
-"""Characters that mean something else in LaTeX, as text."""
+"""Escapes of the characters that have a meaning in LaTeX."""
 
-Row = dict[Any, Any]
+NumbersRow = dict[Any, Any]
 """Numbers of a row, by column."""
 Cells = dict[str, str]
 """Texts of a row, by the header of their column."""
@@ -29,6 +29,12 @@ def _markdown(cell: str) -> str:
     return html.escape(cell, quote=False).replace("|", r"\|").replace("](", r"]\(")
 
 
+def _latex(cell: str) -> str:
+    """Return a text that LaTeX prints as it is: names come from run folders, which may be somebody else's."""
+    start = "{}" if cell.startswith("[") else ""  # after a line break, a bracket would begin a length
+    return start + cell.translate(LATEX)
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of numbers that can be printed.
@@ -36,14 +42,12 @@ class Table:
     :param title: heading, may be empty.
     :param to_cells: returns the texts of a row of numbers.
     :param name: for the label in LaTeX.
-    :param formulas: cells and headers whose formulas between dollar signs are set by LaTeX.
     """
 
     title: str
     numbers: pd.DataFrame
-    to_cells: Callable[[Row], Cells]
+    to_cells: Callable[[NumbersRow], Cells]
     name: str
-    formulas: Collection[str]
 
     @property
     def cells(self) -> pd.DataFrame:
@@ -51,7 +55,7 @@ class Table:
         cells = pd.DataFrame([self.to_cells(row) for row in self.numbers.to_dict("records")])
         return cells.loc[:, (cells != MISSING).any()]
 
-    def format(self, name: str, width: int = MAX_WIDTH) -> str:
+    def format(self, name: str, width: int = UNLIMITED_WIDTH) -> str:
         """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
 
         :param width: characters per line of a text; a wider table wraps its cells.
@@ -62,8 +66,8 @@ class Table:
             return csv_text(self.numbers).rstrip()
         cells = self.cells
         if name == "latex":
-            cells = cells.map(self._to_latex).rename(columns=self._to_latex)
-            caption, label = self._to_latex(self.title), f"tab:{self.name}"
+            cells = cells.map(_latex).rename(columns=_latex)
+            caption, label = _latex(self.title), f"tab:{self.name}"
             text = cells.to_latex(index=False, escape=False, caption=caption, label=label).rstrip()
             return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
@@ -73,9 +77,3 @@ class Table:
         lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
         escaped = [[_markdown(cell) for cell in row] for row in rows]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
-
-    def _to_latex(self, text: str) -> str:
-        """Return a text with escaped characters, and with its formulas if it is one of those in ``formulas``."""
-        parts = text.split("$") if text in self.formulas else [text]
-        escaped = "$".join(part if index % 2 else part.translate(LATEX) for index, part in enumerate(parts))
-        return "{}" * text.startswith("[") + escaped  # after a line break, a bracket would begin a length

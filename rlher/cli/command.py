@@ -1,8 +1,9 @@
 """Commands: each module of :mod:`rlher.cli.commands`, or of a plugin, is one.
 
-Its docstring is the summary in ``--help``, and ``run(config)`` does the work.
+Its docstring is the summary in ``--help``, and ``run(config, command_line)`` does the work and returns the exit code.
 
-The annotation of ``config`` is the schema of the command's config keys. A module imports what is slow to import
+The annotation of ``config`` is the schema of the command's config keys. ``command_line`` is the text that was typed,
+which some commands write into a file. A module imports what is slow to import
 (torch, Stable-Baselines3, Optuna) inside ``run``, so that help and completion stay fast.
 """
 
@@ -30,31 +31,28 @@ class Command:
 
     :param summary: its line in ``rlher --help``.
     :param schema: dataclass of its config keys.
-    :param takes_command: whether ``run`` takes the command line, to write it into a file.
     """
 
     name: str
     summary: str
     schema: type
-    takes_command: bool
     module: ModuleType
 
     @property
     def flags(self) -> dict[str, Field]:
         """Return its keys by flag, such as ``--seed``. Keys of a section have none, and ``runs`` is given as words."""
-        keys = [item for item in fields(self.schema) if not is_dataclass(default_of(item)) and item.name != "runs"]
-        return {"--" + item.name.replace("_", "-"): item for item in keys}
+        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key)) and key.name != "runs"]
+        return {"--" + key.name.replace("_", "-"): key for key in keys}
 
     @property
     def positional(self) -> Field | None:
         """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
-        return next((item for item in fields(self.schema) if item.metadata.get("positional")), None)
+        return next((key for key in fields(self.schema) if key.metadata.get("positional")), None)
 
     @property
     def groups(self) -> list[str]:
         """Its config groups."""
-        names = [item.name for item in fields(self.schema)]
-        return [group for group in GROUPS if group in names]
+        return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
     def keys(self, choices: Mapping[str, Any]) -> dict[str, Field]:
         """Return its config keys, with those of the chosen algorithm and environment.
@@ -68,15 +66,12 @@ class Command:
 
     def choices(self) -> dict[str, str | None]:
         """Return the algorithm and the environment that it has by default."""
-        sections = [item for item in fields(self.schema) if item.name in ("algo", "env")]
-        return {item.name: item.metadata.get("choice") for item in sections}
+        sections = [field for field in fields(self.schema) if field.name in ("algo", "env")]
+        return {section.name: section.metadata.get("choice") for section in sections}
 
-    def run(self, config: Any, command: str) -> int:
-        """Run it and return the exit code.
-
-        :param command: the command line, which some commands write into a file.
-        """
-        return self.module.run(config, command) if self.takes_command else self.module.run(config)
+    def run(self, config: Any, command_line: str) -> int:
+        """Run it and return the exit code."""
+        return self.module.run(config, command_line)
 
     @property
     def sweep(self) -> Callable[[Sequence[Any]], int] | None:
@@ -86,8 +81,10 @@ class Command:
 
 def _modules() -> dict[str, str]:
     """Return the modules of all commands by name, without importing them."""
-    own = {each.name: f"{commands.__name__}.{each.name}" for each in pkgutil.iter_modules(commands.__path__)}
-    return {name: module for found in (*plugin_values("COMMANDS"), own) for name, module in found.items()}
+    modules: dict[str, str] = {}
+    for of_plugin in plugin_values("COMMANDS"):
+        modules |= of_plugin
+    return modules | {info.name: f"{commands.__name__}.{info.name}" for info in pkgutil.iter_modules(commands.__path__)}
 
 
 def command_names() -> list[str]:
@@ -102,13 +99,14 @@ def load_command(name: str) -> Command:
         module = importlib.import_module(_modules()[name])
     except ImportError as error:
         raise UserError(f"the command {name} cannot be imported: {describe_error(error)}.") from error
-    summary, hints = (module.__doc__ or "").splitlines()[0].rstrip("."), get_type_hints(module.run)
-    return Command(name, summary, hints["config"], "command" in hints, module)
+    summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
+    return Command(name, summary, get_type_hints(module.run)["config"], module)
 
 
+@functools.cache
 def known_keys() -> dict[str, Field]:
     """Return the dotted keys of every command, algorithm and environment."""
-    found: dict[str, Field] = {}
+    keys: dict[str, Field] = {}
     for name in command_names():
-        found |= dotted_keys(load_command(name).schema)
-    return found | run_keys()
+        keys |= dotted_keys(load_command(name).schema)
+    return keys | run_keys()

@@ -9,9 +9,9 @@ from dataclasses import Field
 from rlher.cli.command import command_names, load_command
 from rlher.core.errors import UserError
 
-FLAGS = ("-sc", "--shell-completion")
-PLAIN = re.compile(r"[\w./:@%+=,-]+")
-"""Words in which no character means anything to a shell."""
+COMPLETION_FLAGS = ("-sc", "--shell-completion")
+SHELL_SAFE = re.compile(r"[\w./:@%+=,-]+")
+"""Words without characters that a shell interprets."""
 
 # `command` takes the program from the search path: TAB after ./rlher must not run a file of the current folder.
 # Names of files come from `complete -o default`, which quotes them; `compgen -o default` does not.
@@ -42,9 +42,9 @@ def complete(argv: list[str]) -> int:
         print(SCRIPTS[shell], end="")
         return 0
     *before, word = os.environ.get("COMP_LINE", "").split(" ")
-    found = _candidates([each for each in before[1:] if each], word)
-    # Without special characters: bash would run $(rm -r *) in a name.
-    print("\n".join(each for each in found if each.startswith(word) and PLAIN.fullmatch(each)))
+    candidates = _candidates([other for other in before[1:] if other], word)
+    # Only words that are safe in a shell: bash would run $(rm -r *) in a name.
+    print("\n".join(name for name in candidates if name.startswith(word) and SHELL_SAFE.fullmatch(name)))
     return 0
 
 
@@ -60,27 +60,28 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
         return command.flags
-    keys, groups = command.keys(command.choices() | command_line_choices(before)), command.groups
-    own = keys.pop(getattr(command.positional, "name", ""), None)
+    groups = command.groups
+    keys = command.keys(command.choices() | command_line_choices(before))
+    positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
         is_group = key in (*groups, "space")
         values = options(key) if is_group else _values(keys.get(key)) or _paths(start)
         return [f"{key}={value}" for value in values]
-    if found := _values(own) or (own and word and _paths(word)):
-        return found
-    names = [f"{each}=".removeprefix(word) for each in (*keys, *groups) if each.startswith(word)]
-    return {word + "".join(name.partition(".")[:2]) for name in names}  # up to the next dot
+    if words := _values(positional) or (positional and word and _paths(word)):
+        return words
+    endings = [f"{name}=".removeprefix(word) for name in (*keys, *groups) if name.startswith(word)]
+    return {word + "".join(ending.partition(".")[:2]) for ending in endings}  # up to the next dot
 
 
-def _values(item: Field | None) -> Sequence[str]:
+def _values(field: Field | None) -> Sequence[str]:
     """Return the values that a config key takes, if they can be listed."""
-    if item is None:
+    if field is None:
         return ()
-    return ("true", "false") if item.type is bool else item.metadata.get("choices", ())
+    return ("true", "false") if field.type is bool else field.metadata.get("choices", ())
 
 
 def _paths(start: str) -> list[str]:
     """Return the files and folders whose path starts with a text."""
-    found = sorted(glob.glob(glob.escape(start) + "*"))
-    return [f"{path}/" if os.path.isdir(path) else path for path in found]
+    paths = sorted(glob.glob(glob.escape(start) + "*"))
+    return [f"{path}/" if os.path.isdir(path) else path for path in paths]

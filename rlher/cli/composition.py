@@ -17,8 +17,9 @@ from rlher.cli.command import Command
 from rlher.cli.flags import CommandLine
 from rlher.cli.groups import option_file, options
 from rlher.cli.messages import hydra_errors_as_user_errors
-from rlher.cli.overrides import assign, values_of
+from rlher.cli.overrides import assign, parse_overrides
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import read_env
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.core.errors import UserError, did_you_mean
@@ -45,28 +46,32 @@ def compose(command: Command, line: CommandLine) -> list[ComposedConfig]:
             raise UserError(f"there is no folder {folder}; check --config-dir.")
     with hydra_errors_as_user_errors():
         try:
-            every = _combinations(line.overrides) if line.is_sweep else [line.overrides]
-            return [ComposedConfig(each, _compose(command, values_of(each), line.config_dirs)) for each in every]
+            combinations = _combinations(line.overrides, line.config_dirs) if line.is_sweep else [line.overrides]
+            return [
+                ComposedConfig(overrides, _compose(command, parse_overrides(overrides), line.config_dirs))
+                for overrides in combinations
+            ]
         except COMPOSE_ERRORS as error:
             raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
 
 
-def _combinations(overrides: Sequence[str]) -> list[list[str]]:
+def _combinations(overrides: Sequence[str], config_dirs: Sequence[str]) -> list[list[str]]:
     """Return the overrides of each combination of a sweep's values."""
-    names: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group))  # for env=glob(Fetch*)
+    # Hydra asks for the names that env=glob(Fetch*) may match.
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group, config_dirs))
     choices = [
-        [f"{each.get_key_element()}={value}" for value in each.sweep_string_iterator()]
-        if each.is_sweep_override()
-        else [str(each.input_line)]
-        for each in OverridesParser.create(names).parse_overrides(list(overrides))
+        [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+        if override.is_sweep_override()
+        else [str(override.input_line)]
+        for override in OverridesParser.create(loader).parse_overrides(list(overrides))
     ]
-    return [list(each) for each in itertools.product(*choices)]
+    return list(map(list, itertools.product(*choices)))
 
 
 def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str]) -> Any:
     """Compose the config of one job, a layer after the other.
 
-    :param values: typed values by config key.
+    :param values: those of the overrides, by config key.
     """
     choices = command.choices()
     choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
@@ -78,13 +83,13 @@ def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str
         config.algo = ALGORITHMS[algo].config(algo)
     if env := choices.get("env"):
         file = option_file("env", env, config_dirs)
-        layer = recipes.read_file(file) if file else {"id": env}
-        config.env = EnvConfig()
-        assign(config, {"env": layer}, keys, f"{file} has a key of no environment:")
+        config.env = read_env(file) if file else EnvConfig(env)
     if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
-        found, before = recipes.read(recipe, config_dirs), OmegaConf.to_container(config)
-        assign(config, found, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
-        if recipes.is_file(recipe) and values.get("trust_code") is not True:  # whatever way the file is written in
+        before = OmegaConf.to_container(config)
+        recipe_values = recipes.read(recipe, config_dirs)
+        assign(config, recipe_values, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
+        # Values are compared before and after, because a file can write a key in several ways.
+        if recipes.is_file(recipe) and values.get("trust_code") is not True:
             require_no_code(Path(recipe), OmegaConf.to_container(config), before)
         values["recipe"] = recipe
     assign(config, values, keys)
@@ -92,6 +97,6 @@ def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str
 
 
 def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
-    """Return the name of the typed recipe, or else that of the algorithm and the environment; None if it has none."""
+    """Return the name of the recipe that was given, or of the one for algorithm and environment; None: no recipe."""
     default = f"{choices['algo']}-{choices['env']}"
     return values.get("recipe", default if option_file("recipe", default, config_dirs) else None)

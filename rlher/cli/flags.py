@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command, load_command
 from rlher.cli.groups import GROUPS, options
-from rlher.cli.overrides import quote_override
-from rlher.config.key import takes_list
-from rlher.config.override_syntax import override_value, split_name
+from rlher.cli.overrides import SHORT_KEYS, quote_override
+from rlher.config.key import takes_list, takes_text
+from rlher.config.override_syntax import override_value, quote_value, split_name
 from rlher.core.errors import UserError, did_you_mean
 
 LATEST = "latest"
 """What ``--resume`` alone resumes: the newest unfinished run."""
-ZOO_PAGE = "docs/guide/coming_from.md"
+RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
 
 class CommandLine(NamedTuple):
@@ -41,21 +41,21 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = load_command(name)
-    found, unknown = _parser(command).parse_known_intermixed_args(argv)
+    namespace, unknown = _parser(command).parse_known_intermixed_args(argv)
     if unknown:
-        flag, near = unknown[0].partition("=")[0], did_you_mean(unknown[0].partition("=")[0], command.flags)
-        raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {ZOO_PAGE}.")
-    typed = vars(found)  # the next lines take out what is no config key
-    words, is_sweep, cfg, config_dirs = (typed.pop(each) for each in ("words", "multirun", "cfg", "config_dir"))
-    zoo_params, zoo_file = typed.pop("hyperparams", []), typed.pop("conf_file", None)
+        flag = unknown[0].partition("=")[0]
+        near = did_you_mean(flag, command.flags)
+        raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
+    flag_values = vars(namespace)  # the next lines take out what is no config key
+    words, config_dirs = flag_values.pop("words"), flag_values.pop("config_dir")
+    is_sweep, cfg = flag_values.pop("multirun"), flag_values.pop("cfg")
+    zoo_params, zoo_file = flag_values.pop("hyperparams", []), flag_values.pop("conf_file", None)
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
-    overrides = _sort_words(words, command, typed)
-    of_flags = [
-        quote_override(f"{key}={value}") if key in GROUPS else f"{key}={override_value(value)}"
-        for key, value in typed.items()
-    ] + rl_zoo.parameter_overrides(zoo_params)
+    overrides = _sort_words(words, command, flag_values, config_dirs)
+    of_flags = [_flag_override(key, value, command) for key, value in flag_values.items()]
+    of_flags += rl_zoo.parameter_overrides(zoo_params)
     _require_distinct_keys(overrides, of_flags)
     overrides += of_flags
     if zoo_file is not None:
@@ -63,40 +63,49 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
 
 
-def _sort_words(words: list[str], command: Command, typed: dict[str, Any]) -> list[str]:
-    """Return the overrides among the words; the others, which name runs, become values of ``typed``."""
-    resume = typed.get("resume", "")
+def _flag_override(key: str, value: str | bool | list[str], command: Command) -> str:
+    """Return the value of a flag, or of positional words, as an override."""
+    if key in GROUPS:  # a sweep may have several names
+        return quote_override(f"{key}={value}")
+    is_number = isinstance(value, str) and not takes_text(command.keys({})[key])
+    return f"{key}={quote_value(str(value)) if is_number else override_value(value)}"
+
+
+def _sort_words(words: list[str], command: Command, flag_values: dict[str, Any], config_dirs: list[str]) -> list[str]:
+    """Return the overrides among the words; the others, which name runs, are added to the values of the flags."""
+    resume = flag_values.get("resume", "")
     if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
         words.append(resume)
-        resume = typed["resume"] = LATEST
+        resume = flag_values["resume"] = LATEST
     overrides: list[str] = []
     paths: list[str] = []
     for word in words:
         if command.positional and _is_path(word, command, command.positional):
             paths.append(word)
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
-            typed["resume"] = word
+            flag_values["resume"] = word
         else:
-            overrides.append(_override(word, command))
+            overrides.append(_override(word, command, config_dirs))
     if command.positional and paths:
-        typed[command.positional.name] = paths if len(paths) > 1 else paths[0]
+        flag_values[command.positional.name] = paths if len(paths) > 1 else paths[0]
     return overrides
 
 
-def _override(word: str, command: Command) -> str:
+def _override(word: str, command: Command, config_dirs: Sequence[str]) -> str:
     """Return a word as an override: ``algo.gamma=0.9``, or the name of an algorithm or environment without its key.
 
     :raises UserError: it is neither.
     """
-    names = {name: group for group in ("env", "algo") if group in command.groups for name in options(group)}
-    if word in names:
-        return f"{names[word]}={word}"  # rlher train sac FetchReach-v4
+    groups = [group for group in ("env", "algo") if group in command.groups]
+    group_of_name = {name: group for group in groups for name in options(group, config_dirs)}
+    if word in group_of_name:
+        return f"{group_of_name[word]}={word}"  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
         return quote_override(word)
     flag = "--" + word.replace("_", "-")
-    near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, names)
-    own = f"; an environment of your own is env={word}" if "env" in command.groups else ""
-    raise UserError(f"{word!r} is neither a flag nor key=value{near}{own}.")
+    near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, group_of_name)
+    as_env = f"; an environment of your own is env={word}" if "env" in command.groups else ""
+    raise UserError(f"{word!r} is neither a flag nor key=value{near}{as_env}.")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -115,17 +124,17 @@ def _parser(command: Command) -> _Parser:
     parser.add_argument("-cd", "--config-dir", action="append", default=[])
     for group in command.groups:
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
-    for name, item in command.flags.items():
-        kind: dict[str, Any] = {}
-        if item.type is bool:
-            kind = {"action": argparse.BooleanOptionalAction}
-        elif item.name == "resume":
-            kind = {"nargs": "?", "const": LATEST}
-        elif takes_list(item):
-            kind = {"type": lambda text: [entry for entry in text.split(",") if entry]}
-        if item.name not in command.groups:
-            short = ["--space"] if item.name == "search_space" else []
-            parser.add_argument(name, *short, dest=item.name, default=argparse.SUPPRESS, **kind)
+    for flag, field in command.flags.items():
+        arguments: dict[str, Any] = {}
+        if field.type is bool:
+            arguments = {"action": argparse.BooleanOptionalAction}
+        elif field.name == "resume":
+            arguments = {"nargs": "?", "const": LATEST}
+        elif takes_list(field):
+            arguments = {"type": lambda text: [entry for entry in text.split(",") if entry]}
+        if field.name not in command.groups:
+            short = ["--space"] if field.name == "search_space" else []
+            parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)
     if "--deterministic" in command.flags:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
     if "algo" in command.groups:
@@ -134,10 +143,17 @@ def _parser(command: Command) -> _Parser:
 
 
 def _require_distinct_keys(words: Sequence[str], flags: Sequence[str]) -> None:
-    """Raise UserError if a word and a flag, both as overrides, set the same key."""
-    of_words, of_flags = ({each.partition("=")[0] for each in overrides} for overrides in (words, flags))
-    if twice := of_words & of_flags:
-        raise UserError(f"{min(twice)} is given twice, by a word and by a flag; leave one out.")
+    """Raise UserError if a word and a flag, both as overrides, set the same key, or a key and its short form do.
+
+    Of words that repeat a key the last one counts, as in Hydra.
+    """
+    keys: set[str] = set()
+    for overrides in (words, flags):
+        for name in {override.partition("=")[0].lstrip("+") for override in overrides}:
+            key = SHORT_KEYS.get(name, name)
+            if key in keys:
+                raise UserError(f"{key} is given twice; leave one out.")
+            keys.add(key)
 
 
 def _is_path(word: str, command: Command, positional: Field) -> bool:

@@ -15,14 +15,15 @@ GROUPS = ("algo", "env", "her", "recipe")
 
 def command_line_choices(words: Sequence[str]) -> dict[str, str]:
     """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
-    return dict(re.findall(r"^(?:--)?(algo|env)[=\n](.*)", "\n".join(words), re.MULTILINE))
+    lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
+    return dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))
 
 
-def options(group: str) -> list[str]:
+def options(group: str, config_dirs: Sequence[str] = ()) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
         return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])
-    return list(conf_files(group))
+    return list(conf_files(group, config_dirs))
 
 
 def option_file(group: str, name: str, config_dirs: Sequence[str]) -> Path | None:

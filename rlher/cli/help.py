@@ -55,7 +55,7 @@ def program_help() -> str:
 def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:
     """Return the text of ``rlher <command> --help``: flags with text and default.
 
-    :param argv: the other words of the command line; its ``algo=`` and ``env=`` have keys and defaults of their own.
+    :param argv: the other words of the command line; its ``algo=`` and ``env=`` add keys and defaults.
     :param with_keys: list groups with their choices, and keys with text, default and choices, as well.
     """
     lines = [f"rlher {command.name}: {command.summary}", ""]
@@ -63,32 +63,34 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
     lines += ["flags (each is a key too):", *_flag_lines(command)]
-    keys = [(name, item, value) for name, item, value in values_by_key(_config(command, argv)) if "." in name]
+    keys = [(key, field, value) for key, field, value in values_by_key(_config(command, argv)) if "." in key]
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
-            lines.append(_entry(f"{group}=", 7, " | ".join([*RECIPE_FORMS * (group == "recipe"), *options(group)])))
+            names = [*RECIPE_FORMS, *options(group)] if group == "recipe" else options(group)
+            lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys and keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
-        lines += [_entry(name, 34, f"{item.metadata['text']}{_limits(item, value)}") for name, item, value in keys]
+        lines += [_entry(key, 34, f"{field.metadata['text']}{_limits(field, value)}") for key, field, value in keys]
     elif keys:
-        names = " ".join(f"{group}=" for group in command.groups)
-        lines += ["", f"{len(keys)} more keys, such as {keys[1][0]}=, and the choices of {names}: --help-all"]
+        groups = " ".join(f"{group}=" for group in command.groups)
+        choices = f", and the choices of {groups}" if groups else ""
+        lines += ["", f"{len(keys)} more keys, such as {keys[-1][0]}={choices}: --help-all"]
     return "\n".join([*lines, "", OTHER_FLAGS])
 
 
-def _usage(item: Field | None) -> str:
-    if item is None:
+def _usage(positional: Field | None) -> str:
+    if positional is None:
         return ""
-    return " [<run or folder> ...]" if item.name == "runs" else f" [<{item.name}>]"
+    return " [<run or folder> ...]" if positional.name == "runs" else f" [<{positional.name}>]"
 
 
 def _flag_lines(command: Command) -> list[str]:
     lines = []
-    for name, item in command.flags.items():
-        default = default_of(item)
-        shown = "..." if default in (None, []) else default
-        lines.append(_entry(name if isinstance(default, bool) else f"{name} {shown}", 28, item.metadata["text"]))
+    for flag, field in command.flags.items():
+        default = default_of(field)
+        value = "..." if default in (None, []) else default
+        lines.append(_entry(flag if isinstance(default, bool) else f"{flag} {value}", 28, field.metadata["text"]))
     return lines
 
 
@@ -105,14 +107,15 @@ def _entry(name: str, size: int, text: str) -> str:
 
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
-    chosen = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
-    no_recipe = ["recipe=null"] if "recipe" in command.groups else []
-    (job,) = compose(command, parse(command.name, chosen + no_recipe))
+    words = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
+    if "recipe" in command.groups:
+        words.append("recipe=null")
+    (job,) = compose(command, parse(command.name, words))
     return job.config
 
 
-def _limits(item: Field, default: Any) -> str:
+def _limits(field: Field, default: Any) -> str:
     limits = [] if default in (None, "") else [override_value(default)]
-    if "choices" in item.metadata:
-        limits.append(f"one of {', '.join(item.metadata['choices'])}")
+    if "choices" in field.metadata:
+        limits.append(f"one of {', '.join(field.metadata['choices'])}")
     return f" ({'; '.join(limits)})" if limits else ""

@@ -1,4 +1,4 @@
-"""The `rlher` program: finds the command, composes its config, runs it, and words exceptions for the user.
+"""The `rlher` program: finds the command, composes its config, runs it, and explains exceptions to the user.
 
 Nothing slow is imported before a command runs, so ``--help`` and completion are fast.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 import rlher
-import rlher.core.garbage
+import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import Command, command_names, load_command
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prepare_streams()
         threading.excepthook = _ignore_os_errors
     try:
-        code = run(list(argv))
+        code = dispatch(list(argv))
         sys.stdout.flush()  # so that a closed pipe or a full disk raises here
         return code
     except KeyboardInterrupt:
@@ -57,12 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             _discard_stdout()
         message = explain(error)
         if message is None:
-            raise error.with_traceback(_from_own_code(error.__traceback__)) from error.__cause__
+            raise error.with_traceback(_from_user_code(error.__traceback__)) from error.__cause__
         warn(message)
         return getattr(error, "exit_code", 2)
 
 
-def run(argv: list[str]) -> int:
+def dispatch(argv: list[str]) -> int:
     """Find the command, run it and return its exit code."""
     if not argv or argv[0] in ("-h", "--help", "help"):
         from rlher.cli.help import program_help
@@ -72,7 +72,7 @@ def run(argv: list[str]) -> int:
     if argv[0] == "--version":
         print(f"rlher {__version__}")
         return 0
-    if argv[0] in completion.FLAGS:
+    if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, resume
     from rlher.cli.groups import command_line_choices
@@ -91,7 +91,8 @@ def run(argv: list[str]) -> int:
         return UserError.exit_code
     line = flags.parse(name, words)
     if not has_command:
-        read_as = command_line(["rlher", name, *["-m"] * line.is_sweep, *line.overrides])
+        sweep_flag = ["-m"] if line.is_sweep else []
+        read_as = command_line(["rlher", name, *sweep_flag, *line.overrides])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and any(word.startswith("resume=") for word in line.overrides):
         if line.is_sweep or line.prints_config or line.config_dirs:
@@ -100,10 +101,10 @@ def run(argv: list[str]) -> int:
     return run_command(command, line, [name, *words])
 
 
-def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> int:
+def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> int:
     """Compose the config of a command and run it, for each job of a sweep; return the largest exit code.
 
-    :param typed: the words of the command line, which the run folder records.
+    :param words: of the command line, which the run folder records.
     :raises UserError: the config is invalid.
     """
     from rlher.cli.composition import compose
@@ -111,25 +112,25 @@ def run_command(command: Command, line: "CommandLine", typed: Sequence[str]) -> 
     jobs = compose(command, line)
     if line.prints_config:
         text = yaml.safe_dump(asdict(jobs[0].config), sort_keys=False)
-        print("\n".join(redact(each) for each in text.splitlines()))
+        print("\n".join(map(redact, text.splitlines())))
         return 0
     if line.is_sweep and command.sweep:
         return command.sweep(jobs)
     codes = []
     for job in jobs:
-        codes.append(command.run(job.config, command_line(["rlher", *typed])))
+        codes.append(command.run(job.config, command_line(["rlher", *words])))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)
 
 
-def _from_own_code(found: TracebackType | None) -> TracebackType | None:
+def _from_user_code(error_traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback from the first line of the user's own code on; all of it if there is none."""
-    libraries = (str(Path(rlher.__file__).parent), sys.prefix, sys.base_prefix, "<")
-    own = found
-    while own and own.tb_frame.f_code.co_filename.startswith(libraries):
-        own = own.tb_next
-    return own or found
+    libraries = (f"{Path(rlher.__file__).parent}{os.sep}", f"{sys.prefix}{os.sep}", f"{sys.base_prefix}{os.sep}", "<")
+    traceback = error_traceback
+    while traceback and traceback.tb_frame.f_code.co_filename.startswith(libraries):
+        traceback = traceback.tb_next
+    return traceback or error_traceback
 
 
 def _ignore_os_errors(arguments: threading.ExceptHookArgs) -> None:

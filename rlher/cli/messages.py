@@ -14,10 +14,10 @@ from rlher.config.key import dotted_keys, takes_list
 from rlher.config.override_syntax import override_value
 from rlher.core.errors import RunError, UserError, did_you_mean, first_line, os_error_reason
 
-CLASSES = ("env.wrappers", "callbacks")
+CLASS_LIST_KEYS = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
-KINDS = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
-"""What a key is, by the type in OmegaConf's message."""
+KINDS_OF_VALUES = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
+"""What the value of a key must be, by the end of OmegaConf's message."""
 
 
 def explain(error: Exception) -> str | None:
@@ -47,7 +47,7 @@ def hydra_errors_as_user_errors() -> Iterator[None]:
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
     if isinstance(error, OverrideParseException):  # its message may quote a part of a password
         key = error.override.partition("=")[0]
-        if key in CLASSES:
+        if key in CLASS_LIST_KEYS:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
             return f"{key}=... does not name classes; write {forms}."
         why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
@@ -65,37 +65,32 @@ def invalid_value(key: str, value: Any, cause: str) -> str:
     value = override_value(value)
     if cause.startswith("Cannot convert 'list'"):
         return f"{key}={value}: {key} takes one value."
-    if kind := next((text for name, text in KINDS.items() if cause.endswith(name)), None):
-        return f"{key}={value} is invalid; {key} is {kind}."
+    for ending, kind in KINDS_OF_VALUES.items():
+        if cause.endswith(ending):
+            return f"{key}={value} is invalid; {key} is {kind}."
     return f"{key}={value}: {cause}."
 
 
 def require_single(overrides: Sequence[Override]) -> None:
     """Raise UserError if an override has several values, which only a sweep may have."""
-    for each in overrides:
-        if each.is_sweep_override():
-            key, _, values = str(each.input_line).partition("=")
-            is_list = (item := known_keys().get(key)) is not None and takes_list(item)
+    for override in overrides:
+        if override.is_sweep_override():
+            key, _, values = str(override.input_line).partition("=")
+            is_list = key in known_keys() and takes_list(known_keys()[key])
             advice = f"write {key}=[{values}]" if is_list else "add -m for a run per value"
-            raise UserError(f"{each.input_line} has several values; {advice}.")
+            raise UserError(f"{override.input_line} has several values; {advice}.")
 
 
 def closest_key(key: str, keys: Collection[str]) -> str:
-    """Return a hint at the keys nearest to a misspelt one, or ``""``; ``lr`` is near ``learning_rate``.
+    """Return a hint at the owner of a key that a command does not have, or at the keys nearest to it, or ``""``.
 
     :param keys: the keys of the command.
     """
-    owners = [f"algo={name}" for name, each in ALGORITHMS.items() if key in dotted_keys(each.config, "algo.")]
+    owners = [f"algo={name}" for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]
     owners += [f"rlher {name}" for name in command_names() if key in dotted_keys(load_command(name).schema)]
     if owners:
         return f": it is a key of {', '.join(owners)}"
-    if any(each.startswith(f"{key}.") for each in known_keys()):
-        return f" but a section; write {key}.<key>=<value>"
-    group, _, name = key.rpartition(".")
-    name = "progress" if key == "verbose" else name  # Stable-Baselines3's word
-    initials = [each for each in keys if "".join(word[0] for word in each.rpartition(".")[2].split("_")) == name]
-    same_name = [each for each in keys if each.rpartition(".")[2] == name]
-    near = same_name or [each for each in initials if each.rpartition(".")[0] == group]
-    hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else did_you_mean(key, keys)
-    owner = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(group)
-    return f"{hint}; an argument of {owner} is {group}.kwargs.{name}" if owner else hint
+    section, _, name = key.rpartition(".")
+    receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
+    argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""
+    return f"{did_you_mean(key, keys)}{argument}"

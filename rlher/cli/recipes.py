@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from rlher.cli.groups import option_file, options
+from rlher.config.conf_files import read_mapping
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.errors import UserError, did_you_mean, first_line, unreadable
-from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
+from rlher.core.errors import UserError, did_you_mean
+from rlher.core.safe_files import YAML_SUFFIXES
 
 
 def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
@@ -19,13 +20,13 @@ def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
     """
     path = Path(name) if is_file(name) else option_file("recipe", name, config_dirs)
     if path is None:
-        near = did_you_mean(name, options("recipe"))
+        near = did_you_mean(name, options("recipe", config_dirs))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
-    recipe = read_file(path)
+    recipe = read_mapping(path)
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
-    for key, item in dotted_keys(OptimizeConfig).items():
-        if key in recipe and item.metadata.get("command_line_only"):  # the file would trust itself
+    for key, field in dotted_keys(OptimizeConfig).items():
+        if key in recipe and field.metadata.get("command_line_only"):  # with trust_code a file would trust itself
             raise UserError(f"{path} sets {key}, which belongs on the command line; remove the key.")
     return recipe
 
@@ -33,18 +34,3 @@ def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
 def is_file(name: str) -> bool:
     """Return whether a recipe is a file, and not the name of one that comes with rlher or a ``--config-dir``."""
     return name.endswith(YAML_SUFFIXES)
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Return the content of a YAML file.
-
-    :raises UserError: it cannot be read, or is no mapping.
-    """
-    try:
-        if isinstance(content := read_yaml(path), dict):
-            return content
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except ValueError as error:
-        raise UserError(f"cannot read {path}: {first_line(error)}.") from error
-    raise UserError(f"{path} is not a mapping of keys to values.")

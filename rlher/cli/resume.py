@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from rlher.cli.command import load_command
 from rlher.cli.commands import train
 from rlher.cli.flags import LATEST
-from rlher.cli.overrides import assign, values_of
+from rlher.cli.overrides import assign, parse_overrides
 from rlher.config.key import compared_values, to_object
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line
@@ -23,12 +23,14 @@ def run(words: Sequence[str]) -> int:
     :param words: overrides: ``resume=<run>``, and keys that may change.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
-    values = values_of(words)
-    name, words = str(values["resume"] or LATEST), [word for word in words if not word.startswith("resume=")]
-    logs, trust_code = str(values.get("logs", TrainConfig.logs)), values.get("trust_code") is True
-    found = lookup.latest_unfinished(logs, trust_code) if name == LATEST else lookup.find(name, logs, trust_code)
-    command = command_line(["rlher", "train", "--resume", name, *words])
-    return train.run(changed_config(found, words), command, found)
+    values = parse_overrides(words)
+    name = str(values["resume"] or LATEST)
+    logs = str(values.get("logs", TrainConfig.logs))
+    trust_code = values.get("trust_code") is True
+    changes = [word for word in words if not word.startswith("resume=")]
+    resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
+    command = command_line(["rlher", "train", "--resume", name, *changes])
+    return train.run(changed_config(resumed, changes), command, resumed)
 
 
 def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
@@ -38,10 +40,11 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     :raises UserError: an override is invalid, or changes a key on which what was learnt depends.
     """
     config = OmegaConf.structured(run.config)
-    longer = r"total_timesteps=\+([\d_]+)"
+    env = run.config.env
     steps = run.config.total_timesteps
+    longer = r"total_timesteps='?\+([\d_]+)'?"
     words = [re.sub(longer, lambda more: f"total_timesteps={steps + int(more[1])}", word) for word in words]
-    values, env = values_of(words), run.config.env
+    values = parse_overrides(words)
     if values.get("env") in (env.id, env.name):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
@@ -49,11 +52,13 @@ def changed_config(run: RunFolder, words: Sequence[str]) -> TrainConfig:
     keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
     assign(config, values, keys, "a resumed run has no key")
     changed = to_object(config)
-    recorded, wanted = (compared_values(each, "resume") for each in (run.config, changed))
-    others = [key for key, value in wanted.items() if value != recorded[key]]
-    if others:
-        changes = [f"{key.removesuffix('.name')}={wanted[key]} (it was trained with {recorded[key]})" for key in others]
-        found = " and ".join(changes)
+    recorded = compared_values(run.config, "resume")
+    changes = [
+        f"{key.removesuffix('.name')}={value} (it was trained with {recorded[key]})"
+        for key, value in compared_values(changed, "resume").items()
+        if value != recorded[key]
+    ]
+    if changes:
         advice = f"start a new run from its weights with {run.init_from_override()}"
-        raise UserError(f"{run} cannot be resumed with {found}; {advice}.")
+        raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
     return changed

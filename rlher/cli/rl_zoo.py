@@ -15,15 +15,15 @@ from pkgutil import resolve_name
 from typing import Any
 
 from rlher.cli.groups import command_line_choices
-from rlher.cli.overrides import values_of
-from rlher.cli.recipes import read_file
+from rlher.cli.overrides import parse_overrides
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import read_mapping
 from rlher.config.override_syntax import override_value
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
 
-FLAGS = {
+KEYS_OF_FLAGS = {
     "-n": "total_timesteps",
     "--n-timesteps": "total_timesteps",
     "--eval-freq": "eval.freq",
@@ -31,12 +31,12 @@ FLAGS = {
     "--n-jobs": "workers",
     "--num-threads": "threads",
 }
-"""The config key of each flag of RL Zoo that stands for one."""
+"""The config key that each flag of RL Zoo sets."""
 
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
 """A word after ``-params``."""
 
-HYPERPARAMETERS: dict[str, str | None] = {
+KEYS_OF_HYPERPARAMETERS: dict[str, str | None] = {
     "n_timesteps": "total_timesteps",
     "n_envs": "n_envs",
     "normalize": "normalize.enabled",
@@ -52,13 +52,9 @@ HYPERPARAMETERS: dict[str, str | None] = {
     "policy_kwargs.n_quantiles": "algo.n_quantiles",
     "env_kwargs.max_episode_steps": "env.max_episode_steps",
 }
-"""The config key of each name in ``-params`` and YAML files; None: nothing is needed. Others are in ``algo``."""
+"""The config key of each name in ``-params`` and YAML files; None: the name is ignored. Others are in ``algo``."""
 
-SECTIONS = {
-    "policy_kwargs": "algo.policy_kwargs",
-    "replay_buffer_kwargs": "her",
-    "env_kwargs": "env.kwargs",
-}
+SECTIONS_OF_DICTS = {"policy_kwargs": "algo.policy_kwargs", "replay_buffer_kwargs": "her", "env_kwargs": "env.kwargs"}
 """The config section of each ``dict(...)`` of RL Zoo."""
 
 NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
@@ -67,7 +63,7 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add RL Zoo's flags to the parser of a command that trains."""
-    for flag, key in FLAGS.items():
+    for flag, key in KEYS_OF_FLAGS.items():
         parser.add_argument(flag, dest=key, default=argparse.SUPPRESS)
     parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
     parser.add_argument("-params", "--hyperparams", nargs="*", action="extend", default=[])
@@ -76,8 +72,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def parameter_overrides(words: Sequence[str]) -> list[str]:
     """Return the overrides of the words after ``-params``: ``algo.batch_size=64`` for ``batch_size:64``."""
-    found = filter(None, map(PARAMETER.match, words))
-    return _overrides({name: read_python(text) for name, text in (each.groups() for each in found)})
+    matches = filter(None, map(PARAMETER.match, words))
+    return _overrides({match[1]: read_python(match[2]) for match in matches})
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
@@ -90,7 +86,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
     :raises UserError: one has a value that rlher does not have.
     """
-    found: dict[str, Any] = {}
+    translation: dict[str, Any] = {}
     for name, value in flatten(values):
         if not re.fullmatch(r"[\w.]+", name):  # in an override it could end there, and another one begin
             raise UserError(f"{name!r} is no name of a hyperparameter; use letters, digits, '_' and dots.")
@@ -103,23 +99,23 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
         if name == "gradient_steps" and value == -1:
             value = None
         if name == "learning_rate" and str(value).startswith("lin_"):
-            found["algo.learning_rate_schedule"] = "linear"
+            translation["algo.learning_rate_schedule"] = "linear"
             value = read_python(value.removeprefix("lin_"))
         section, _, rest = name.partition(".")
-        key = f"{SECTIONS[section]}.{rest}" if section in SECTIONS else f"algo.{name}"
-        key_or_none = HYPERPARAMETERS.get(name, key)
-        if key_or_none:
-            found[key_or_none] = value
-    return found
+        default_key = f"{SECTIONS_OF_DICTS[section]}.{rest}" if section in SECTIONS_OF_DICTS else f"algo.{name}"
+        if key := KEYS_OF_HYPERPARAMETERS.get(name, default_key):
+            translation[key] = value
+    return translation
 
 
-def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
+def file_overrides(path: Path, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a YAML file of RL Zoo; values that it leaves out are the defaults of SB3's constructor.
 
-    :param typed: the overrides of the command line, which choose the algorithm and the environment.
+    :param overrides: those of the command line, which choose the algorithm and the environment.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    choices, entries = command_line_choices(typed), read_file(path)
+    choices = command_line_choices(overrides)
+    entries = read_mapping(path)
     entry = entries.get(choices.get("env", ""), entries.get("default"))
     if not isinstance(entry, dict):
         raise UserError(
@@ -127,18 +123,16 @@ def file_overrides(path: Path, typed: Sequence[str]) -> list[str]:
         )
     defaults: dict[str, Any] = {}
     if (algo := choices.get("algo")) in ALGORITHMS:
-        keys = {item.name for item in fields(ALGORITHMS[algo].config)}
         parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
-        defaults = {
-            name: each.default for name, each in parameters.items() if name in keys and each.default is not None
-        }
-        defaults |= {name: value for name, value in NOT_IN_SB3.items() if name in keys}
+        sb3_defaults = {name: entry.default for name, entry in parameters.items() if entry.default is not None}
+        names = [field.name for field in fields(ALGORITHMS[algo].config)]
+        defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(values_of(_overrides(values)))
+        nested = unflatten(parse_overrides(_overrides(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if "trust_code=true" not in typed:  # words of the command line may name code, text of a file may not
+    if "trust_code=true" not in overrides:  # words of the command line may name code, text of a file may not
         require_no_code(path, nested)
     return ["recipe=null", "normalize.enabled=false", *_overrides(defaults | values)]
 
@@ -156,7 +150,7 @@ def read_python(text: str) -> Any:
 
 def _value(node: ast.AST) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-        return {str(each.arg): _value(each.value) for each in node.keywords}
+        return {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
     if isinstance(node, ast.List | ast.Tuple):
-        return [_value(each) for each in node.elts]
+        return list(map(_value, node.elts))
     return ast.literal_eval(node)

@@ -1,4 +1,4 @@
-"""The algorithms: an entry each, with its classes and its config keys, whose defaults are all here.
+"""The algorithms: the classes of each, and its config keys with their defaults.
 
 To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. Keys have
 the names of the Stable-Baselines3 constructor's arguments. Nothing here imports torch.
@@ -81,13 +81,9 @@ class OffPolicyConfig:
     target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
     net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
     activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True)
-    policy_kwargs: dict[str, Any] = key(
-        {}, "more keyword arguments of the policy; classes as module:Class", may_name_code=True
-    )
+    policy_kwargs: dict[str, Any] = key({}, "more arguments of the policy; classes as module:Class", may_name_code=True)
     kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", may_name_code=True)
-    model: str | None = key(
-        None, "class of your own that extends the algorithm's, as algo=module:Class", may_name_code=True
-    )
+    model: str | None = key(None, "your class that extends the algorithm's, as algo=module:Class", may_name_code=True)
 
     @property
     def label(self) -> str:
@@ -150,9 +146,7 @@ class TD3Config(DeterministicConfig):
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
-    target_policy_noise_schedule: str = key(
-        "constant", "target_policy_noise over the run; linear ends at 0", choices=SCHEDULES
-    )
+    target_policy_noise_schedule: str = key("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 
@@ -173,9 +167,9 @@ class TQCConfig(SACConfig):
     def validate(self) -> None:
         """Raise UserError if the target leaves out all quantiles."""
         super().validate()
-        dropped, all_ = self.top_quantiles_to_drop_per_net, self.n_quantiles
-        if dropped >= all_:
-            raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={all_}.")
+        dropped, total = self.top_quantiles_to_drop_per_net, self.n_quantiles
+        if dropped >= total:
+            raise UserError(f"algo.top_quantiles_to_drop_per_net={dropped} leaves none of algo.n_quantiles={total}.")
 
 
 def algorithm_of(path: str) -> str:
@@ -187,11 +181,11 @@ def algorithm_of(path: str) -> str:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    found = next((each for each in import_object("algo", path, OffPolicyAlgorithm).__mro__ if each in names), None)
-    if found is None:
-        classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
-        raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
-    return names[found]
+    for base in import_object("algo", path, OffPolicyAlgorithm).__mro__:
+        if base in names:
+            return names[base]
+    classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
+    raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
 
 
 ALGORITHMS = {
@@ -203,5 +197,7 @@ ALGORITHMS = {
 }
 """Every algorithm, by the name that ``algo=`` takes."""
 
-for added in plugin_values("ALGORITHMS"):
-    ALGORITHMS |= {name: each for name, each in added.items() if name not in ALGORITHMS and isinstance(each, Algorithm)}
+for entries in plugin_values("ALGORITHMS"):
+    for name, entry in entries.items():
+        if isinstance(entry, Algorithm):
+            ALGORITHMS.setdefault(name, entry)

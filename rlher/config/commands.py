@@ -8,7 +8,7 @@ from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key
 
 @dataclass
 class ModelConfig:
-    """Which model of which run is loaded."""
+    """Keys that choose a run and one of its models."""
 
     run: str | None = runtime_key(None, "run folder; null: the newest under `logs`", positional=True)
     logs: str = runtime_key("logs", "folder of all runs")
@@ -18,12 +18,10 @@ class ModelConfig:
 
 
 @dataclass
-class PlayConfig(ModelConfig):
+class AgentConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = runtime_key(
-        None, "run folder, model file in one, or (enjoy) dataset; null: the newest run", positional=True
-    )
+    run: str | None = runtime_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
     agent: str | None = runtime_key(None, "agent that comes with rlher (`rlher list agents`)")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
@@ -31,14 +29,14 @@ class PlayConfig(ModelConfig):
 
 
 @dataclass
-class EvaluateConfig(PlayConfig):
+class EvaluateConfig(AgentConfig):
     """Config keys of `rlher evaluate`."""
 
     episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 @dataclass
-class ControllerConfig(PlayConfig):
+class PlayerConfig(AgentConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
@@ -49,21 +47,13 @@ class ControllerConfig(PlayConfig):
 
 
 @dataclass
-class EnjoyConfig(ControllerConfig):
+class EnjoyConfig(PlayerConfig):
     """Config keys of `rlher enjoy`."""
 
-    episodes: int | None = runtime_key(
-        None, "number of episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES
-    )
-    video: str | None = runtime_key(
-        None, "file to write, .mp4 or .gif; null: a window, or <run>/enjoy.mp4 without a display"
-    )
-    grid: str = runtime_key(
-        "auto", "episodes side by side in a video, such as 3x2; 1x1: one after another; auto: at most 3x2"
-    )
-    width: int | None = runtime_key(
-        None, "width of the video in pixels; null: 480 a column, at most 1920", low=64, high=7680
-    )
+    episodes: int | None = runtime_key(None, "episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES)
+    video: str | None = runtime_key(None, ".mp4 or .gif to write; null: a window, or <run>/enjoy.mp4 without a display")
+    grid: str = runtime_key("auto", "episodes side by side in a video, such as 3x2; 1x1: one by one; auto: at most 3x2")
+    width: int | None = runtime_key(None, "video width in pixels; null: 480 a column, at most 1920", low=64, high=7680)
     captions: bool = runtime_key(True, "caption each episode with its number, step, distance and outcome")
 
 
@@ -81,14 +71,12 @@ class ExportConfig(ModelConfig):
 
 
 @dataclass
-class CollectConfig(ControllerConfig):
+class CollectConfig(PlayerConfig):
     """Config keys of `rlher collect`."""
 
     episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)
     successes_only: bool = runtime_key(False, "write only episodes that end in success")
-    output: str = runtime_key(
-        "demos", "dataset to write, if it ends with a version such as demos/pick-v0; else a folder of datasets"
-    )
+    output: str = runtime_key("demos", "dataset, if it ends with a version as demos/pick-v0; else folder of datasets")
     seed: int = experiment_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
 
 
@@ -97,7 +85,7 @@ class CurvesConfig:
     """Selection and grouping of runs."""
 
     runs: list[str] = runtime_key(
-        [], "run folders, or folders of runs; NAME=folder names its curve; empty: `logs`", positional=True
+        [], "runs, folders of runs, or (report) a study; NAME=folder names its curve; empty: `logs`", positional=True
     )
     logs: str = runtime_key("logs", "folder of all runs")
     by: list[str] = runtime_key([], "keys to group by; empty: algo, her and all other keys that differ")
@@ -108,9 +96,7 @@ class PlotConfig(CurvesConfig):
     """Config keys of `rlher plot`."""
 
     x: str = runtime_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
-    y: str = runtime_key(
-        "success_rate", "column of evaluations.csv or progress.csv to draw, such as mean_reward or object_moved"
-    )
+    y: str = runtime_key("success_rate", "column of evaluations.csv or progress.csv, such as mean_reward")
     output: list[str] = runtime_key([], "files to write, .png, .pdf or .svg; empty: <y>.png and .pdf beside the runs")
     csv: str | None = runtime_key(None, "CSV file to write the drawn numbers to")
     show: bool = runtime_key(False, "open a window as well")
@@ -118,18 +104,10 @@ class PlotConfig(CurvesConfig):
     title: str | None = runtime_key(None, "title of the figure; empty: no title; null: the environment of each panel")
     xlabel: str | None = runtime_key(None, "label of the horizontal axis")
     ylabel: str | None = runtime_key(None, "label of the vertical axis")
-    figsize: list[float] | None = runtime_key(
-        None, "width and height in inches; null: by the number of panels", low=0.5, length=2
-    )
-    style: str = runtime_key(
-        "screen", "paper: width of a page or column, text of 8 points", choices=("screen", "paper")
-    )
-    legend: str = runtime_key(
-        "above", "where the legend is; inside: in the first panel", choices=("above", "inside", "none")
-    )
-    colors: list[str] = runtime_key(
-        [], "matplotlib's names of colours, in order or as NAME=colour; empty: a colour-blind safe palette"
-    )
+    figsize: list[float] | None = runtime_key(None, "width, height in inches; null: by the panels", low=0.5, length=2)
+    style: str = runtime_key("screen", "paper: width of a page or column, 8-point text", choices=("screen", "paper"))
+    legend: str = runtime_key("above", "position; inside: in the first panel", choices=("above", "inside", "none"))
+    colors: list[str] = runtime_key([], "matplotlib's colours, in order or as NAME=colour; empty: colour-blind safe")
 
 
 @dataclass
@@ -148,9 +126,6 @@ class CompareConfig(CurvesConfig):
 class ReportConfig(CurvesConfig):
     """Config keys of `rlher report`."""
 
-    runs: list[str] = runtime_key(
-        [], "run folders, folders of runs, or a study of `rlher optimize`; empty: `logs`", positional=True
-    )
     output: str | None = runtime_key(None, "page to write, .html; null: report.html beside the runs")
     title: str | None = runtime_key(None, "title of the page; null: its environments")
 

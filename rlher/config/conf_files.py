@@ -3,27 +3,59 @@
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import to_object
 from rlher.config.plugins import plugin_values
+from rlher.core.errors import UserError, first_line, unreadable
+from rlher.core.safe_files import read_yaml
 
 CONF = Path(str(resources.files("rlher.conf")))
 
 
 def conf_folders(config_dirs: Iterable[str] = ()) -> list[Path]:
-    """Return the folders in which files are looked for, those of ``--config-dir`` first; the first file counts."""
+    """Return the folders of config files, those of ``--config-dir`` first; of files with one name the first counts."""
     return [*map(Path, config_dirs), CONF, *filter(Path.is_dir, plugin_values("CONF"))]
 
 
-def conf_files(group: str) -> dict[str, Path]:
+def conf_files(group: str, config_dirs: Iterable[str] = ()) -> dict[str, Path]:
     """Return the files of a group, such as ``env``, by name, sorted."""
-    found = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}
-    return dict(sorted(found.items()))
+    folders = reversed(conf_folders(config_dirs))
+    files = {file.stem: file for folder in folders for file in (folder / group).glob("*.yaml")}
+    return dict(sorted(files.items()))
 
 
 def conf_env(name: str) -> EnvConfig:
     """Return the config of the environment of ``conf/env/<name>.yaml``."""
-    return to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), OmegaConf.load(conf_files("env")[name])))
+    return read_env(conf_files("env")[name])
+
+
+def read_env(path: Path) -> EnvConfig:
+    """Return the config of an environment from its YAML file.
+
+    :raises UserError: the file cannot be read, or has an unknown key or an invalid value.
+    """
+    try:
+        return to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_mapping(path)))
+    except OmegaConfBaseException as error:
+        raise UserError(f"{path} is no environment: {first_line(error)}.") from None
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the content of a YAML file.
+
+    :raises UserError: it cannot be read, or is no mapping.
+    """
+    try:
+        content = read_yaml(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise UserError(f"cannot read {path}: {first_line(error)}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is not a mapping of keys to values.")
+    return content

@@ -15,9 +15,7 @@ class RelayConfig:
     hand: list[int] = experiment_key([], "indices [first, end) of the hand's position in `observation`", low=0)
     object: list[int] = experiment_key([], "indices [first, end) of the object's position in `observation`", low=0)
     origin: list[float] = experiment_key([], "centre of the workspace, subtracted from goals")
-    probability: float = experiment_key(
-        0.5, "probability of reaching for the object while the hand is far from it", low=0, high=1
-    )
+    probability: float = experiment_key(0.5, "probability of reaching for the object while far from it", low=0, high=1)
     distance: float = experiment_key(0.03, "distance above which the hand is far from the object", low=0)
     reach_threshold: float = experiment_key(0.05, "distance below which the hand has reached its goal", low=0)
     reach_share: float = experiment_key(0.5, "share of the virtual goals that are for the hand", low=0, high=1)
@@ -40,12 +38,8 @@ class EnvConfig:
     id: str = experiment_key("", "registered id, as for gymnasium.make")
     name: str = experiment_key("", "name in the path of the run folder; empty: the id")
     description: str = runtime_key("", "one line for `rlher list envs`")
-    actions: str | None = runtime_key(
-        None, "kind of the action space for `rlher list envs`", choices=("continuous", "discrete")
-    )
-    modules: list[str] = experiment_key(
-        [], "modules to import first, because they register environments", may_name_code=True
-    )
+    actions: str | None = runtime_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
+    modules: list[str] = experiment_key([], "modules to import first, which register environments", may_name_code=True)
     kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
     wrappers: list[Any] = experiment_key(
         [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}", may_name_code=True

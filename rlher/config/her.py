@@ -33,14 +33,10 @@ class HerConfig:
         {}, "weights of the strategies of `mix`; empty: the default weights", may_name_code=True
     )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
-    priority: str = experiment_key(
-        "uniform", "how transitions are sampled", choices=tuple(PRIORITIES), may_name_code=True
-    )
+    priority: str = experiment_key("uniform", "sampling of transitions", choices=tuple(PRIORITIES), may_name_code=True)
     priority_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of the priority's class")
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
-    keep_goal_independent_reward: bool = experiment_key(
-        True, "keep the part of the reward that does not depend on the goal"
-    )
+    keep_goal_independent_reward: bool = experiment_key(True, "keep the reward's part that does not depend on the goal")
     copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
 
 
@@ -48,9 +44,7 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
 
-    path: str | None = experiment_key(
-        None, "dataset: a folder, or a name in Minari's folder; demos= is short for it", ignored_by=["recipe"]
-    )
+    path: str | None = experiment_key(None, "folder, or name in Minari's folder; short: demos=", ignored_by=["recipe"])
     fraction: float = experiment_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = experiment_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = experiment_key(True, "clone only actions that the critic prefers to the actor's own")

@@ -1,10 +1,11 @@
 """Declaration, listing and validation of config keys."""
 
+import dataclasses
 import functools
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from omegaconf import OmegaConf
@@ -12,7 +13,7 @@ from omegaconf import OmegaConf
 from rlher.core.errors import UserError, did_you_mean
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
-"""What the values of a run's keys are compared or written for.
+"""Reasons for which the values of two runs are compared or written.
 
 ``experiment``: find the runs of one experiment, see :func:`rlher.config.training.experiment_id`; ``grouping``: put runs
 into one learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with other values.
@@ -59,8 +60,8 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     """
     metadata = {"text": text, **rules}
     if isinstance(default, list | dict):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 experiment_key = functools.partial(config_key, ignored_by=())
@@ -76,43 +77,49 @@ def section(config: type, text: str, choice: str | None = None) -> Any:
     :param choice: what ``<section>=`` is by default, if it takes the name of an algorithm or environment.
     :return: a dataclass field.
     """
-    return field(default_factory=config, metadata={"text": text, "choice": choice})
+    return dataclasses.field(default_factory=config, metadata={"text": text, "choice": choice})
 
 
-def default_of(item: Field) -> Any:
+def default_of(field: Field) -> Any:
     """Return the default of a key or section."""
-    return item.default if item.default_factory is MISSING else item.default_factory()
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def takes_list(item: Field) -> bool:
+def takes_list(field: Field) -> bool:
     """Return whether the value of a key is a list."""
-    return str(item.type).startswith("list")
+    return str(field.type).startswith("list")
+
+
+def takes_text(field: Field) -> bool:
+    """Return whether the value of a key is a text or a list of texts."""
+    return field.type in (str, str | None, list[str])
 
 
 def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
     """Yield the dotted keys of a config and of its sections, each with its field and its value."""
-    for item in fields(config):
-        value, name = getattr(config, item.name), prefix + item.name
+    for field in fields(config):
+        key = prefix + field.name
+        value = getattr(config, field.name)
         if is_dataclass(value):
-            yield from values_by_key(value, f"{name}.")
+            yield from values_by_key(value, f"{key}.")
         else:
-            yield name, item, value
+            yield key, field, value
 
 
 def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
-    return {name: item for name, item, _ in values_by_key(schema(), prefix)}
+    return {key: field for key, field, _ in values_by_key(schema(), prefix)}
 
 
 def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
     """Return the values of a config by dotted key, without those that a purpose ignores.
 
-    :return: as JSON returns them, for example with lists in the place of tuples.
+    :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
-        name: json.loads(json.dumps(value, default=str))
-        for name, item, value in values_by_key(config)
-        if purpose not in item.metadata["ignored_by"]
+        key: json.loads(json.dumps(value, default=str))
+        for key, field, value in values_by_key(config)
+        if purpose not in field.metadata["ignored_by"]
     }
 
 
@@ -131,31 +138,32 @@ def validate(config: Any) -> None:
 
     A section with further rules has a method ``validate``.
     """
-    for name, item, value in values_by_key(config):
+    for key, field, value in values_by_key(config):
         if value is not None:
-            _validate_value(name, value, item)
-    for part in (config, *(getattr(config, item.name) for item in fields(config))):
+            _validate_value(key, value, field)
+    for part in (config, *(getattr(config, field.name) for field in fields(config))):
         if hasattr(part, "validate"):
             part.validate()
 
 
-def _validate_value(name: str, value: Any, item: Field) -> None:
-    low, high, length, choices = (item.metadata.get(limit) for limit in ("low", "high", "length", "choices"))
-    if choices and value not in choices and not (item.metadata.get("may_name_code") and ":" in str(value)):
-        own = ", nor module:name of your own" if item.metadata.get("may_name_code") else ""
+def _validate_value(key: str, value: Any, field: Field) -> None:
+    low, high, length, choices = (field.metadata.get(rule) for rule in ("low", "high", "length", "choices"))
+    may_name_code = field.metadata.get("may_name_code")
+    if choices and value not in choices and not (may_name_code and ":" in str(value)):
+        or_code = ", nor module:name of your own" if may_name_code else ""
         near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
-        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}{own}{did_you_mean(str(value), near)}.")
+        raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{did_you_mean(str(value), near)}.")
     if length is not None and isinstance(value, list) and len(value) != length:
-        raise UserError(f"{name}={value} needs {length} entries, not {len(value)}.")
+        raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:
-        if isinstance(entry, list | dict) and item.type not in (Any, list[Any]):
-            raise UserError(f"{name}={value} must be a flat list of values.")
+        if isinstance(entry, list | dict) and field.type not in (Any, list[Any]):
+            raise UserError(f"{key}={value} must be a flat list of values.")
         if entry is not None:
-            _validate_value(name, entry, item)
+            _validate_value(key, entry, field)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value):
-            raise UserError(f"{name}={value} is not a finite number.")
+            raise UserError(f"{key}={value} is not a finite number.")
         if low is not None and value < low:
-            raise UserError(f"{name}={value} is too small; it must be at least {low:g}.")
+            raise UserError(f"{key}={value} is too small; it must be at least {low:g}.")
         if high is not None and value > high:
-            raise UserError(f"{name}={value} is too large; it must be at most {high:,}.")
+            raise UserError(f"{key}={value} is too large; it must be at most {high:,}.")

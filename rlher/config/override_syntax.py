@@ -6,20 +6,30 @@ from typing import Any
 
 from rlher.core.errors import UserError
 
+NUMBER_OR_BOOLEAN = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false", re.IGNORECASE | re.ASCII)
+"""What Hydra reads as a number or a boolean if it is not quoted."""
+
 
 def quote_value(value: str) -> str:
     """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
-    if re.fullmatch(r"[\w./:+-]+", value, re.ASCII):
-        return value
+    return value if re.fullmatch(r"[\w./:+-]+", value, re.ASCII) else _quoted(value)
+
+
+def quote_text(text: str) -> str:
+    """Quote a text for Hydra's override grammar, also ``2024_11`` and ``true``; ``null`` stays the word for None."""
+    return _quoted(text) if NUMBER_OR_BOOLEAN.fullmatch(text) else quote_value(text)
+
+
+def _quoted(value: str) -> str:
     value = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)  # the name of a file is no interpolation
     # Between quotes a backslash is itself, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), value) + "'"
+    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value) + "'"
 
 
 def split_name(word: str) -> tuple[str, str]:
     """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
 
-    Both may contain ``=``: of the possible folders it is the first that exists, else all after the first ``=``.
+    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
     """
     if Path(word).exists() or "=" not in word:
         return word, ""
@@ -36,10 +46,11 @@ def override_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{','.join(override_value(entry) for entry in value)}]"
     if isinstance(value, dict):
-        if odd := next((name for name in map(str, value) if not re.fullmatch(r"[\w./:+ -]+", name)), None):
-            raise UserError(f"{odd!r} cannot be the name of a value; use letters, digits and ./:+_-.")
+        for name in map(str, value):
+            if not re.fullmatch(r"[\w./:+ -]+", name):
+                raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
         escaped = {str(name).replace(":", "\\:"): override_value(entry) for name, entry in value.items()}
         return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return quote_value(str(value))
+    return str(value) if isinstance(value, int | float) else quote_text(str(value))

@@ -24,7 +24,7 @@ def plugin_values(attribute: str) -> Iterator[Any]:
 
 @functools.cache
 def _plugins() -> tuple[Any, ...]:
-    found = []
+    plugins = []
     for entry in entry_points(group="rlher.plugins"):
         try:
             plugin = entry.load()
@@ -34,5 +34,5 @@ def _plugins() -> tuple[Any, ...]:
         except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
         else:
-            found.append(plugin)
-    return tuple(found)
+            plugins.append(plugin)
+    return tuple(plugins)

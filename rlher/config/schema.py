@@ -22,13 +22,13 @@ TYPES = {
 def recipe_schema() -> dict[str, Any]:
     """Return the schema of the files in ``hyperparams/``; ``algo`` has the keys of every algorithm."""
     root: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#"} | _section()
-    for name, item in (dotted_keys(OptimizeConfig) | run_keys()).items():
-        if not item.metadata.get("command_line_only") and "recipe" not in name:
-            *sections, key = name.split(".")
+    for key, field in (dotted_keys(OptimizeConfig) | run_keys()).items():
+        if not field.metadata.get("command_line_only"):
+            *sections, name = key.split(".")
             properties = root["properties"]
-            for each in sections:
-                properties = properties.setdefault(each, _section())["properties"]
-            properties[key] = _key(item)
+            for section in sections:
+                properties = properties.setdefault(section, _section())["properties"]
+            properties[name] = _key(field)
     return root
 
 
@@ -36,18 +36,18 @@ def _section() -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": {}}
 
 
-def _key(item: Field) -> dict[str, Any]:
+def _key(field: Field) -> dict[str, Any]:
     names = {"low": "minimum", "high": "maximum", "choices": "enum"}
-    limits = {names[rule]: limit for rule, limit in item.metadata.items() if rule in names}
-    if item.metadata.get("may_name_code") and "enum" in limits:
+    limits = {names[rule]: limit for rule, limit in field.metadata.items() if rule in names}
+    if field.metadata.get("may_name_code") and "enum" in limits:
         limits = {"anyOf": [{"enum": limits["enum"]}, {"pattern": ":"}]}
-    return _value(item.type, limits) | {"description": item.metadata["text"]}
+    return _value(field.type, limits) | {"description": field.metadata["text"]}
 
 
 def _value(kind: Any, limits: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of values of a type; the limits of a list are those of its entries."""
     if isinstance(kind, UnionType):
-        return {"anyOf": [_value(each, limits if each is not type(None) else {}) for each in get_args(kind)]}
+        return {"anyOf": [_value(part, limits if part is not type(None) else {}) for part in get_args(kind)]}
     if get_origin(kind) is list:
         return {"type": "array", "items": _value(get_args(kind)[0], limits)}
     kind = get_origin(kind) or kind

@@ -20,7 +20,7 @@ from rlher.config.key import (
 )
 from rlher.core.nested import flatten
 
-LOGGERS = {"wandb": "rlher.training.loggers:WandbService"}
+LOGGERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
 
 
@@ -31,7 +31,7 @@ class EngineConfig:
     compile: str = runtime_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(
         "auto",
-        "precision of the losses; auto: bf16 for batches and layers of at least 256 on AMX or AMD's AVX-512 BF16",
+        "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
         choices=("float32", "bf16", "auto"),
     )
     overlap: bool = experiment_key(True, "update while the environments step")
@@ -60,9 +60,7 @@ class EvalConfig:
         high=MAX_EPISODES,
         ignored_by=["grouping", "resume"],
     )
-    seed: int = experiment_key(
-        10_000, "seed of the first evaluation episode", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"]
-    )
+    seed: int = experiment_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
     workers: int | None = runtime_key(
         None,
         "processes that evaluate while training continues; 0: training waits; null: by cores and threads",
@@ -81,9 +79,7 @@ class CheckpointConfig:
         low=1,
         ignored_by=["grouping", "recipe"],
     )
-    minutes: float | None = runtime_key(
-        10.0, "minutes between additional checkpoints, which truncate nothing; null: none", low=0
-    )
+    minutes: float | None = runtime_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
 @dataclass
@@ -112,9 +108,7 @@ class TrainConfig:
     device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
     workers: int = runtime_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
-    launcher: str = runtime_key(
-        "local", "workers as local processes or as tasks of a Ray cluster", choices=("local", "ray")
-    )
+    launcher: str = runtime_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
     ray_address: str | None = runtime_key(
         None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
     )
@@ -126,6 +120,7 @@ class TrainConfig:
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
         # A resumed run keeps its config, so another recipe would have no effect.
         ignored_by=["experiment", "grouping", "recipe"],
+        command_line_only=True,
     )
     init_from: str | None = experiment_key(None, "run folder or model file to start from", ignored_by=["recipe"])
     callbacks: list[Any] = experiment_key(
@@ -134,16 +129,14 @@ class TrainConfig:
         ignored_by=["resume"],  # a run that a callback ended goes on without it
         may_name_code=True,
     )
-    resume: str | None = experiment_key(None, "run folder to resume, or latest", ignored_by=["recipe"])
+    resume: str | None = experiment_key(None, "run folder, or latest", ignored_by=["recipe"], command_line_only=True)
     trust_code: bool = runtime_key(
         False,
         "run the code that a recipe file, or with resume a config.yaml, of somebody else names",
         command_line_only=True,
     )
     logs: str = runtime_key("logs", "folder of all runs", command_line_only=True)
-    progress: bool = runtime_key(
-        True, "show a progress bar or, if stderr is not a terminal, a line per evaluation; false: warnings only"
-    )
+    progress: bool = runtime_key(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = runtime_key(True, "write TensorBoard event files")
     logger: str = runtime_key(
         "none",
@@ -162,25 +155,25 @@ class TrainConfig:
 
 def run_keys() -> dict[str, Field]:
     """Return the dotted keys of a training run, including the keys of every algorithm."""
-    found = dotted_keys(TrainConfig)
+    keys = dotted_keys(TrainConfig)
     for algorithm in ALGORITHMS.values():
-        found |= dotted_keys(algorithm.config, "algo.")
-    return found
+        keys |= dotted_keys(algorithm.config, "algo.")
+    return keys
 
 
 def keys_that_name_code() -> dict[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {name: item for name, item in run_keys().items() if item.metadata.get("may_name_code")}
+    return {key: field for key, field in run_keys().items() if field.metadata.get("may_name_code")}
 
 
 def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
-    return tuple(name for name, item in run_keys().items() if purpose in item.metadata["ignored_by"])
+    return tuple(key for key, field in run_keys().items() if purpose in field.metadata["ignored_by"])
 
 
 def experiment_id(config: TrainConfig) -> str:
-    """Return a hash of what changes what is learnt or measured, the seed included.
+    """Return a hash of the keys, the seed included, that change what is learnt or measured.
 
-    :param config: as composed, without values that are resolved when the run starts.
+    :param config: as composed; a run that starts fills in further values.
     """
     return hashlib.sha256(repr(sorted(flatten(compared_values(config, "experiment")))).encode()).hexdigest()[:16]

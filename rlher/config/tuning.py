@@ -34,7 +34,7 @@ class OptimizeConfig(TrainConfig):
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
     search_space: str = experiment_key(
-        "her", "her, her_wide, algo, full, several joined by +, or a YAML file; space= is short for it"
+        "her", "her, her_wide, algo, full, several with +, or a YAML file; short: space="
     )
     objective: str = experiment_key(
         "success",
@@ -45,14 +45,16 @@ class OptimizeConfig(TrainConfig):
     n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
     sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random"))
     pruner: str = experiment_key(
-        "median", "Optuna pruner, which stops bad trials early", choices=("median", "hyperband", "none")
+        "median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none")
     )
     study_name: str | None = runtime_key(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = runtime_key(
         None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", command_line_only=True
     )
     heartbeat: int = runtime_key(
-        30, "seconds between heartbeats of a command; its trials run again after twice that without one", low=1
+        30,
+        "seconds between signs of life of a command; trials of a command that is silent for twice as long run again",
+        low=1,
     )
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
@@ -61,5 +63,5 @@ class OptimizeConfig(TrainConfig):
 
 def train_config(config: OptimizeConfig) -> TrainConfig:
     """Return the keys of a training run; each has one thread, since several run side by side."""
-    values = {item.name: getattr(config, item.name) for item in fields(TrainConfig)}
+    values = {field.name: getattr(config, field.name) for field in fields(TrainConfig)}
     return TrainConfig(**values | {"threads": config.threads or 1})

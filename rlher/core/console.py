@@ -19,11 +19,10 @@ ADDRESS = re.compile(r":/*(?=[^\s/])")
 PARAMETERS = re.compile(r"\?[^\s=?]*=")
 """The first parameter of an address, for example ``?password=``."""
 
-
 FORMULA = ("=", "+", "-", "@")
 """First characters of a text that a spreadsheet would compute."""
 
-MAX_WIDTH = 10_000
+UNLIMITED_WIDTH = 10_000
 """Characters per line of a table that is not printed to a terminal, so that no cell wraps."""
 
 
@@ -34,12 +33,12 @@ def redact(text: str) -> str:
     ``@`` and everything after a ``?name=`` is hidden, except closing quotes and brackets. Hiding too much is accepted.
     """
     before, _, after = text.replace("%40", "@").rpartition("@")
-    if found := ADDRESS.search(before):
-        hidden = before[found.end() :]
-        text = f"{before[: found.end()]}***" + ("" if PARAMETERS.search(hidden) else f"@{after}")
-    if found := PARAMETERS.search(text):
+    if match := ADDRESS.search(before):
+        hidden = before[match.end() :]
+        text = f"{before[: match.end()]}***" + ("" if PARAMETERS.search(hidden) else f"@{after}")
+    if match := PARAMETERS.search(text):
         closing = text[len(text.rstrip("'\"]")) :]
-        text = f"{text[: found.start()]}?***{closing}"
+        text = f"{text[: match.start()]}?***{closing}"
     return text
 
 
@@ -125,7 +124,7 @@ def prepare_streams() -> None:
 
 def output_width() -> int:
     """Return the characters per line of a table on stdout."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_WIDTH
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH
 
 
 def csv_text(table: "pd.DataFrame") -> str:
@@ -142,7 +141,7 @@ def csv_text(table: "pd.DataFrame") -> str:
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Return a table with aligned columns. Where the width does not suffice, cells wrap between words.
 
-    :param width: characters per line; narrower than the longest words: words wrap too.
+    :param width: characters per line. Words that are longer are broken.
     """
     from rich import box  # takes a tenth of a second, and few commands print tables
     from rich.console import Console

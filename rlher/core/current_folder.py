@@ -22,7 +22,7 @@ def ignore_current_folder() -> None:
     with suppress(RuntimeError):  # there is no home
         # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path.home() / ".cache" / "torchinductor"))
-    os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"  # they always come from the latter folder
+    os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"  # torch keeps them with temporary files
     _use_bundled_glfw()
 
 
@@ -34,5 +34,5 @@ def _use_bundled_glfw() -> None:
     folder = Path(spec.origin).parent
     if sys.platform == "linux":
         folder /= "wayland" if os.environ.get("XDG_SESSION_TYPE") == "wayland" else "x11"
-    if found := sorted(folder.glob("libglfw*")):
-        os.environ["PYGLFW_LIBRARY"] = str(found[0])
+    if libraries := sorted(folder.glob("libglfw*")):
+        os.environ["PYGLFW_LIBRARY"] = str(libraries[0])

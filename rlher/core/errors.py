@@ -16,7 +16,7 @@ class ReportedError(Exception):
     exit_code: int
 
     def __str__(self) -> str:
-        return escape_control(super().__str__())  # it may quote the file of a stranger, and Python prints it as it is
+        return escape_control(super().__str__())  # it may quote somebody else's file
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and Jupyter print: no traceback through Hydra and rlher, which says nothing to a user."""
@@ -95,7 +95,7 @@ def describe_value(value: Any) -> str:
     if isinstance(value, tuple) and 0 < len(value) <= 3:
         return f"({', '.join(map(describe_value, value))})"
     if isinstance(value, dict) and 0 < len(value) <= 5:
-        return f"{{{', '.join(f'{name}: {describe_value(each)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {describe_value(entry)}' for name, entry in value.items())}}}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} of shape {tuple(value.shape)}"
     kind = "None" if value is None else type(value).__name__

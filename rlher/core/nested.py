@@ -1,4 +1,4 @@
-"""Nested mappings as dotted keys, their values, and finite numbers from files."""
+"""Nested mappings and lists: dotted keys, the values of keys, and leaves."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
     An empty mapping is a leaf, and so is one with names such as ``module:name``, which are no keys.
     """
     for name, value in tree.items():
-        if isinstance(value, Mapping) and value and not any(":" in str(each) for each in value):
+        if isinstance(value, Mapping) and value and not any(":" in str(key) for key in value):
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
@@ -33,7 +33,15 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def finite_float(value: Any) -> float | None:
-    """Return a finite number read from a file as float; None for any other value, booleans included."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    return float(value) if is_number else None
+def value_at(tree: Any, key: str) -> Any:
+    """Return the value of a dotted key, None if there is none."""
+    for name in key.split("."):
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Return the values in nested mappings and lists, and names of mappings such as ``module:name``."""
+    if isinstance(tree, dict):  # the names in `her.goal_mix` may be code
+        tree = [*(name for name in tree if ":" in str(name)), *tree.values()]
+    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, list) else [tree]

@@ -1,28 +1,46 @@
-"""Keep the global random number generators unchanged."""
+"""The state of the global random number generators of Python, NumPy and torch: keep it, save it, seed them."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch as th
 
 
+def get_rng_state() -> dict[str, Any]:
+    """Return the state of the global generators; those of GPUs only if this process uses one."""
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(legacy=False),
+        "torch": th.get_rng_state(),
+        "cuda": th.cuda.get_rng_state_all() if th.cuda.is_initialized() else [],
+    }
+
+
+def set_rng_state(state: Mapping[str, Any]) -> None:
+    """Set the global generators to a value of :func:`get_rng_state`, in which arrays may be lists, as JSON has them."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    np.random.set_state(state["numpy"])
+    th.set_rng_state(th.as_tensor(state["torch"], dtype=th.uint8))
+    if state["cuda"] and len(state["cuda"]) == th.cuda.device_count():
+        th.cuda.set_rng_state_all([th.as_tensor(device, dtype=th.uint8) for device in state["cuda"]])
+
+
 @contextmanager
 def preserve_rng_state() -> Iterator[None]:
-    """Restore the global generators of Python, NumPy and torch at the end of the block."""
-    python, numpy = random.getstate(), np.random.get_state()
-    devices = range(th.cuda.device_count()) if th.cuda.is_initialized() else ()
+    """Restore the global generators at the end of the block."""
+    state = get_rng_state()
     try:
-        with th.random.fork_rng(devices=list(devices)):
-            yield
+        yield
     finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
+        set_rng_state(state)
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed the global generators of Python, NumPy and torch (on the CPU), for environments that draw from them."""
+    """Seed the global generators (torch's on the CPU), for environments that draw from them."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     th.random.default_generator.manual_seed(seed)

@@ -10,7 +10,6 @@ from typing import Any
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
-
 RUN_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals that a terminal or a batch system sends to every process of a run."""
 
@@ -56,14 +55,14 @@ def interrupt_on_stop_signals() -> AbstractContextManager[None]:
             raised = True
             raise KeyboardInterrupt
 
-    return _handled_by(interrupt, *(each for each in RUN_SIGNALS if each != signal.SIGINT))
+    return _handled_by(interrupt, *(number for number in RUN_SIGNALS if number != signal.SIGINT))
 
 
 @contextmanager
 def _handled_by(handler: Callable[[int, Any], None], *signals: signal.Signals) -> Iterator[None]:
     """Handle signals within the block, except those that are ignored, as SIGHUP with nohup."""
     in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to handle signals
-    caught = [each for each in signals if in_main_thread and signal.getsignal(each) is not signal.SIG_IGN]
+    caught = [number for number in signals if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in caught}
     try:
         yield

@@ -57,32 +57,32 @@ def import_object(key: str, name: str, kind: type | None = None) -> Any:
         raise UserError(f"{key}={name} is not valid; use module:name of your own.")
     imported = import_module(module, key)
     if not hasattr(imported, attribute):
-        public = [each for each in vars(imported) if not each.startswith("_")]
+        public = [variable for variable in vars(imported) if not variable.startswith("_")]
         has = did_you_mean(attribute, public) or f"; it has {', '.join(public[:20])}"
         raise UserError(f"{key}: {module} has no {attribute}{has}.")
-    found = getattr(imported, attribute)
-    fits = callable(found) if kind is None else isinstance(found, type) and issubclass(found, kind)
+    value = getattr(imported, attribute)
+    fits = callable(value) if kind is None else isinstance(value, type) and issubclass(value, kind)
     if not fits:  # a function could be os.system
         what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
-    return found
+    return value
 
 
-def bind_arguments(key: str, found: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+def bind_arguments(key: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
     """Return a function with its keyword arguments bound, or an object of a class that is made with them.
 
-    :param found: a function with one further argument, or a class.
+    :param function: a function with one further argument, or a class.
     :param key: config key that names it, for messages.
     :raises UserError: the arguments do not fit.
     """
     try:
-        if isinstance(found, type):
-            return found(**kwargs)
-        inspect.signature(found).bind(None, **kwargs)
+        if isinstance(function, type):
+            return function(**kwargs)
+        inspect.signature(function).bind(None, **kwargs)
     except Exception as error:
-        name = getattr(found, "__name__", found)
+        name = getattr(function, "__name__", function)
         raise UserError(f"{key}: {name} cannot be used with its arguments {kwargs}: {first_line(error)}.") from error
-    return functools.partial(found, **kwargs) if kwargs else found
+    return functools.partial(function, **kwargs) if kwargs else function
 
 
 def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
@@ -94,9 +94,9 @@ def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any
     :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
     """
     path, kwargs = parse_class(key, entry)
-    found = import_object(key, path, kind)
+    function = import_object(key, path, kind)
     try:
-        return found(*arguments, **kwargs)
+        return function(*arguments, **kwargs)
     except Exception as error:
         raise UserError(f"{key}: {path} cannot be built ({describe_error(error)}).") from error
 

@@ -69,7 +69,7 @@ class Worker:
         with _STARTING, _without_main_module():
             self.process.start()
         other.close()
-        # Without it the end of this program would wait for the worker.
+        # Without this finalizer, a program that ends would wait for its workers.
         self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_SECONDS), exitpriority=0)
 
     def send(self, method: str, *arguments: Any) -> None:
@@ -209,7 +209,7 @@ def start_fork_server(imports: Sequence[str]) -> None:
         return
     from multiprocessing import forkserver, resource_tracker
 
-    multiprocessing.set_forkserver_preload(["rlher.core.garbage", *imports])
+    multiprocessing.set_forkserver_preload(["rlher.core.gc_threshold", *imports])
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:

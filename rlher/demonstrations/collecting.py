@@ -79,7 +79,7 @@ def _play(
     :param outcomes: whether each episode that was played succeeded; extended here.
     """
     limit, kept = config.episodes * (MAX_PLAYED if config.successes_only else 1), 0
-    recorder = Recorder(env)
+    recorder = EpisodeRecorder(env)
     while kept < config.episodes and len(outcomes) < limit and not stop.requested:
         success = play_episode(recorder, policy, config.seed + len(outcomes)).success
         outcomes.append(success)
@@ -88,7 +88,7 @@ def _play(
             yield recorder.recorded()
 
 
-class Recorder(gym.Wrapper):
+class EpisodeRecorder(gym.Wrapper):
     """Records the episode since the last reset."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -109,7 +109,7 @@ class Recorder(gym.Wrapper):
         """Return the episode since the last reset."""
         from minari.data_collector import EpisodeBuffer  # takes a while to import
 
-        observations = {key: np.stack([each[key] for each in self._observations]) for key in self._observations[0]}
+        observations = {key: np.stack([obs[key] for obs in self._observations]) for key in self._observations[0]}
         *arrays, success = map(np.array, zip(*self._steps, strict=True))
         return EpisodeBuffer(
             None, self._seed, None, observations, *arrays, infos={"is_success": np.array([False, *success])}

@@ -25,14 +25,14 @@ from gymnasium.envs.registration import EnvSpec
 
 from rlher.core.errors import DamagedFile, UserError, first_line
 from rlher.core.files import user_error_on_write
-from rlher.core.safe_read import MAX_COMPRESSION, links_outside, read_json, require_regular_file
+from rlher.core.safe_files import MAX_COMPRESSION, links_outside, read_json, require_regular_file
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
 from rlher.her.trajectories import Trajectory
 
 if TYPE_CHECKING:
     from minari.data_collector import EpisodeBuffer
 
-METADATA, MAIN = "metadata.json", "main_data.hdf5"
+DATASET_METADATA, MAIN_DATA = "metadata.json", "main_data.hdf5"
 """Files in a dataset's folder ``data``."""
 
 METADATA_KEY = "rlher"
@@ -72,8 +72,8 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     """
     import minari  # takes a while, and few runs have demonstrations
 
-    folder = find(dataset)
-    metadata = read_json(folder / METADATA)
+    folder = find_dataset(dataset)
+    metadata = read_json(folder / DATASET_METADATA)
     if metadata.get("data_format", "hdf5") != "hdf5":
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
@@ -82,20 +82,20 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     try:
         if not {"observation_space", "action_space"} <= set(metadata):
             raise ValueError("its metadata do not name its spaces")
-        _require_plain_numbers(folder / MAIN)
+        _require_plain_numbers(folder / MAIN_DATA)
         data = minari.MinariDataset(folder)
         if _has_bytes(data.observation_space) or _has_bytes(data.action_space):
             raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
         action_shape = action_space.shape or ()
-        trajectories = [_trajectory(dataset, each, shapes, action_shape) for each in data.iterate_episodes()]
+        trajectories = [_trajectory(dataset, episode, shapes, action_shape) for episode in data.iterate_episodes()]
         seeds: list[int | None] = [None] * len(trajectories)
         with contextlib.suppress(ValueError):  # a dataset of another program may have any text
-            seeds = [each.get("seed") for each in data.storage.get_episode_metadata(data.episode_indices)]
+            seeds = [entry.get("seed") for entry in data.storage.get_episode_metadata(data.episode_indices)]
         env_id, action_repeat = origin(metadata)
     except UserError:
         raise
     except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
-        raise DamagedFile(folder / MAIN, first_line(error)) from error
+        raise DamagedFile(folder / MAIN_DATA, first_line(error)) from error
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
     return Dataset(trajectories, metadata, seeds, env_id, action_repeat)
@@ -106,8 +106,9 @@ def origin(metadata: dict[str, Any]) -> tuple[str | None, int]:
 
     :raises Exception: the metadata are damaged.
     """
-    own, spec = metadata.get(METADATA_KEY) or {}, metadata.get("env_spec")
-    return json.loads(spec)["id"] if spec else own.get("env"), int(own.get("action_repeat", 1))
+    rlher_metadata, spec = metadata.get(METADATA_KEY) or {}, metadata.get("env_spec")
+    env_id = json.loads(spec)["id"] if spec else rlher_metadata.get("env")
+    return env_id, int(rlher_metadata.get("action_repeat", 1))
 
 
 def _has_bytes(space: spaces.Space) -> bool:
@@ -119,10 +120,10 @@ def _has_bytes(space: spaces.Space) -> bool:
 
 def data_folder(folder: Path) -> Path | None:
     """Return the folder with the data of the dataset in a folder, None if there is no dataset."""
-    return next((data for data in (folder / "data", folder) if (data / METADATA).is_file()), None)
+    return next((data for data in (folder / "data", folder) if (data / DATASET_METADATA).is_file()), None)
 
 
-def find(dataset: str) -> Path:
+def find_dataset(dataset: str) -> Path:
     """Return the folder with the data of a dataset.
 
     :param dataset: its folder, or the name of one in Minari's own folder.
@@ -148,7 +149,7 @@ def _require_plain_numbers(path: Path) -> None:
     require_regular_file(path)
     if links_outside(path):
         raise ValueError("it is a link to another folder")
-    left = MAX_COMPRESSION * path.stat().st_size
+    bytes_left = MAX_COMPRESSION * path.stat().st_size
     with h5py.File(path, "r") as file:
         groups, seen = [file], set()
         while groups:
@@ -159,13 +160,13 @@ def _require_plain_numbers(path: Path) -> None:
             for name in group:
                 if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                     raise ValueError(f"{group.name}/{name} is a link")
-                item = group[name]
-                if isinstance(item, h5py.Group):
-                    groups.append(item)
-                elif isinstance(item, h5py.Dataset):
-                    left -= item.nbytes
-                    if item.external or item.is_virtual or left < 0:
-                        raise ValueError(f"{item.name} has the shape {item.shape}, or its content is in another file")
+                entry = group[name]
+                if isinstance(entry, h5py.Group):
+                    groups.append(entry)
+                elif isinstance(entry, h5py.Dataset):
+                    bytes_left -= entry.nbytes
+                    if entry.external or entry.is_virtual or bytes_left < 0:
+                        raise ValueError(f"{entry.name} has the shape {entry.shape}, or its content is in another file")
 
 
 def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
@@ -179,10 +180,10 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
     arrays = {key: observations[key] for key in shapes if key in observations} | {"actions": episode.actions}
     for key, shape in {**shapes, "actions": action_shape}.items():
         if key not in arrays or arrays[key].shape[1:] != shape:
-            has = f"shape {arrays[key].shape[1:]}" if key in arrays else "none"
+            shape_text = f"shape {arrays[key].shape[1:]}" if key in arrays else "none"
             raise UserError(
-                f"{name} does not fit the environment: {key} should have the shape {shape}, but has {has}; use a "
-                "dataset of the same environment."
+                f"{name} does not fit the environment: {key} should have the shape {shape}, but has {shape_text}; use "
+                "a dataset of the same environment."
             )
     steps = len(episode.rewards)
     expected = {key: steps + (key != "actions") for key in arrays}
@@ -236,7 +237,7 @@ def write_dataset(
 
 def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
     """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
-    arrays = [array for each in episodes for array in (*each.observations.values(), each.actions)]
+    arrays = [array for episode in episodes for array in (*episode.observations.values(), episode.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
     with tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
@@ -266,7 +267,8 @@ def new_folder(output: str, name: str) -> Path:
     path = Path(output)
     is_dataset = VERSIONED.fullmatch(path.name)
     stem = path.with_name(path.name.rpartition("-v")[0]) if is_dataset else path / re.sub(r"[^-\w]+", "-", name)
-    free = next(each for number in count() if not (each := Path(f"{stem}-v{number}")).exists())
+    versions = (Path(f"{stem}-v{number}") for number in count())
+    free = next(version for version in versions if not version.exists())
     if is_dataset and path.exists():
         raise UserError(f"{path} exists; choose another output, such as {free}.")
     return path if is_dataset else free

@@ -17,15 +17,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.config.commands import ControllerConfig
+from rlher.config.commands import PlayerConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
-from rlher.core.safe_read import read_json
+from rlher.core.safe_files import read_json
 from rlher.core.user_code import import_object
-from rlher.demonstrations.datasets import METADATA, data_folder, origin, read_dataset
+from rlher.demonstrations.datasets import DATASET_METADATA, data_folder, origin, read_dataset
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
-from rlher.envs.contract import validate_goal_env
+from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.relay import widen_goals
 from rlher.evaluation.agent import choose_model
@@ -57,7 +57,7 @@ class Player:
     seeds: Iterable[int]
 
 
-def choose_player(config: ControllerConfig) -> Player:
+def choose_player(config: PlayerConfig) -> Player:
     """Return the agent or controller that the keys of a command name.
 
     :raises UserError: there is no such agent, controller or environment, or the keys name two players.
@@ -68,8 +68,8 @@ def choose_player(config: ControllerConfig) -> Player:
         run, folder = chosen.run.config, Path() if config.agent else chosen.run.folder
 
         def make_agent(env: gym.Env) -> Policy:
-            with closing(make_env(run.env)) as own_env:
-                policy = chosen.load_policy(own_env)
+            with closing(make_env(run.env)) as run_env:
+                policy = chosen.load_policy(run_env)
             is_wide = run.env.relay.enabled  # its networks take goals of two parts
             return (lambda obs: policy(widen_goals(obs, run.env.relay))) if is_wide else policy
 
@@ -81,13 +81,13 @@ def choose_player(config: ControllerConfig) -> Player:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a player, and so does the run or agent; give one of them.")
-    env_config = without_training_aids(validate_goal_env(config.env).config)
+    env_config = without_training_aids(require_goal_env(config.env).config)
     keys = {"controller": name, "env": env_config.id}
     make_controller = lambda env: load_controller(name, env, env_config.id)  # noqa: E731
     return Player(name, name.rpartition(":")[2], keys, Path(), env_config, make_controller, seeds)
 
 
-def choose_watched(config: ControllerConfig) -> Player:
+def choose_watched(config: PlayerConfig) -> Player:
     """Return what the keys of a command name.
 
     :raises UserError: there is no such agent, controller, environment or dataset.
@@ -96,7 +96,7 @@ def choose_watched(config: ControllerConfig) -> Player:
         return choose_player(config)
     if config.agent or config.controller:
         raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
-    return _dataset_player(config.run, data / METADATA, config.env)
+    return _dataset_player(config.run, data / DATASET_METADATA, config.env)
 
 
 def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
@@ -111,13 +111,12 @@ def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
         raise DamagedFile(file, first_line(error)) from error
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
-    env = env or conf_env(str(env_id))
-    env = without_training_aids(replace(env, action_repeat=action_repeat))
-    with closing(make_env(env)) as made:
-        data = read_dataset(path, made.observation_space, made.action_space)  # type: ignore[arg-type]
+    env = without_training_aids(replace(env or conf_env(str(env_id)), action_repeat=action_repeat))
+    with closing(make_env(env)) as open_env:
+        data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
     if None in data.seeds:
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
-    replay = Replay([each.actions for each in data.trajectories])
+    replay = Replay([trajectory.actions for trajectory in data.trajectories])
     return Player(path, "", {"dataset": path}, Path(path), env, lambda env: replay, data.seeds)  # type: ignore[arg-type]
 
 
@@ -171,15 +170,15 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     :raises UserError: there is none of that name, or none for this environment.
     """
     without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
-    found: Any
+    controller: Any
     if name != SCRIPTED:
-        found = import_object("controller", name)
-    elif (found := SCRIPTED_CONTROLLERS.get(without_version)) is None:
+        controller = import_object("controller", name)
+    elif (controller := SCRIPTED_CONTROLLERS.get(without_version)) is None:
         raise UserError(
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return Controller(name, found(env) if isinstance(found, type) else found, env.action_space)
+    return Controller(name, controller(env) if isinstance(controller, type) else controller, env.action_space)
 
 
 class Replay:

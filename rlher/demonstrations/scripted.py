@@ -16,7 +16,7 @@ def fetch_action(movement: np.ndarray, gripper: float = 0.0) -> np.ndarray:
     """Return the action (4,) that moves the hand.
 
     :param movement: (3,) distance to move along x, y and z, in metres.
-    :param gripper: 1 opens it, -1 closes it, where the environment has one that moves.
+    :param gripper: :data:`GRIPPER_OPEN` or :data:`GRIPPER_CLOSED`, where the environment has one that moves.
     """
     return np.append(np.clip(GAIN * movement, -1, 1), gripper).astype(np.float32)
 
@@ -63,7 +63,8 @@ def push(observation: dict[str, np.ndarray]) -> np.ndarray:
     return fetch_action(np.append(sideways, CLEARANCE - from_block[2]))
 
 
-OPEN, CLOSE = 1.0, -1.0
+GRIPPER_OPEN, GRIPPER_CLOSED = 1.0, -1.0
+"""Action of the gripper."""
 
 HOVER = np.array([0.0, 0.0, 0.06])
 """Offset from the block from which the gripper descends, in metres."""
@@ -81,10 +82,10 @@ def pick_and_place(observation: dict[str, np.ndarray]) -> np.ndarray:
     block, to_block, width = state[3:6], state[6:9], state[9:11].sum()
     if np.linalg.norm(to_block) > AROUND:
         aligned = np.linalg.norm(to_block[:2]) < ALIGNED
-        return fetch_action(to_block if aligned else to_block + HOVER, OPEN)
+        return fetch_action(to_block if aligned else to_block + HOVER, GRIPPER_OPEN)
     if width > GRASPED:
-        return fetch_action(to_block, CLOSE)
-    return fetch_action(observation["desired_goal"] - block, CLOSE)
+        return fetch_action(to_block, GRIPPER_CLOSED)
+    return fetch_action(observation["desired_goal"] - block, GRIPPER_CLOSED)
 
 
 Cell = tuple[int, int]

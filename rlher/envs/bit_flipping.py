@@ -58,7 +58,6 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         """Flip the bit that ``action`` selects."""
         bit = int(np.argmax(action)) if self.continuous else int(action)
-        self._bits = self._bits.copy()
         self._bits[bit] = 1.0 - self._bits[bit]
         self._steps += 1
         success = bool(np.array_equal(self._bits, self._goal))

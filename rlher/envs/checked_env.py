@@ -1,7 +1,7 @@
 """The wrapper of every goal environment: success in ``info``, faults as messages, and facts on training episodes."""
 
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -41,7 +41,7 @@ class CheckedEnv(gym.Wrapper):
         try:
             observation, info = self.env.reset(seed=seed, options=options)
         except BaseException as error:
-            raise self._fault("reset", error) from error
+            self._raise_fault("reset", error)
         self._check_observation("reset", observation)
         return observation, info
 
@@ -56,7 +56,7 @@ class CheckedEnv(gym.Wrapper):
             observation, reward, terminated, truncated, info = self.env.step(action)
             reward = float(reward)
         except BaseException as error:
-            raise self._fault(f"step {self._steps}", error) from error
+            self._raise_fault(f"step {self._steps} of an episode", error)
         self._check_observation(f"step {self._steps}", observation)
         if not isfinite(reward):
             raise RunError(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
@@ -71,7 +71,7 @@ class CheckedEnv(gym.Wrapper):
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
             finite = np.isfinite(reward).all()
         except BaseException as error:
-            raise self._fault("compute_reward", error) from error
+            self._raise_fault("compute_reward", error)
         if not finite:
             raise RunError(f"{self.name}: compute_reward returned NaN or infinity.")
         return reward
@@ -81,11 +81,13 @@ class CheckedEnv(gym.Wrapper):
         try:
             self.env.close()
         except BaseException as error:
-            warn(str(self._fault("close", error)))
+            warn(str(as_run_error(error, f"{self.name}: close")))
 
-    def _fault(self, call: str, error: BaseException) -> BaseException:
-        of_episode = " of an episode" if call.startswith("step") else ""
-        return as_run_error(error, f"{self.name}: {call}{of_episode}")
+    def _raise_fault(self, call: str, error: BaseException) -> NoReturn:
+        fault = as_run_error(error, f"{self.name}: {call}")
+        if fault is not error:
+            raise fault from error
+        raise error
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):
@@ -93,19 +95,20 @@ class CheckedEnv(gym.Wrapper):
         for key, shape in self._shapes.items():
             value = np.asarray(observation.get(key))
             if value.shape != shape or value.dtype.kind not in "biuf":
-                found = f"{value.dtype} of shape {value.shape}" if key in observation else "nothing"
+                returned = f"{value.dtype} of shape {value.shape}" if key in observation else "nothing"
                 raise RunError(
-                    f"{self.name}: {call} returned {found} as {key!r}; it must have numbers of shape {shape}."
+                    f"{self.name}: {call} returned {returned} as {key!r}; it must have numbers of shape {shape}."
                 )
             if value.dtype.kind == "f" and not (finite := np.isfinite(value)).all():
                 raise RunError(f"{self.name}: {call} returned {value[~finite][0]} in {key!r}.")
 
 
-class SuccessInfo(CheckedEnv):
-    """Put ``is_success`` into every ``info``, and ``is_crash`` if there is a crash key.
+class SuccessWrapper(CheckedEnv):
+    """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
 
     Success is the value of ``config.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
-    there is none, whether ``compute_reward`` is at least ``config.success_reward``.
+    there is none, whether ``compute_reward`` is at least ``config.success_reward``. At a reset, ``compute_reward``
+    decides if ``config.success_reward`` is set, because many environments leave their key out there.
 
     With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
     achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
@@ -123,15 +126,17 @@ class SuccessInfo(CheckedEnv):
         self._moved = self._at_reset = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment, and compare the first achieved goal with the desired one.
+        """Reset the environment, and add to ``info`` whether the goal is reached already.
 
         :raises RunError: it raised, or returned an invalid observation.
         """
         observation, info = super().reset(seed=seed, options=options)
-        if self._diagnostics:
-            self._start, self._moved = np.copy(observation["achieved_goal"]), False
+        self._start, self._moved = np.copy(observation["achieved_goal"]), False
+        if self._config.success_reward is not None:
             self._at_reset = self._is_reached(self._start, observation["desired_goal"], info)
-        return observation, info
+        else:
+            self._at_reset = self._is_success(observation, info, ended=False)
+        return observation, {**info, "is_success": self._at_reset}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment and add the keys to ``info``.
@@ -152,9 +157,9 @@ class SuccessInfo(CheckedEnv):
 
     def _is_success(self, observation: Any, info: dict[str, Any], ended: bool) -> bool:
         keys = SUCCESS_KEYS if self._config.success_key is None else (self._config.success_key,)
-        for name in keys:
-            if name in info:
-                return as_flag(info[name], name, self._config.id)
+        for key in keys:
+            if key in info:
+                return as_flag(info[key], key, self._config.id)
         if self._config.success_key is None and self._config.success_reward is not None:
             return self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
         if not ended:  # some environments set the key at the end of an episode only

@@ -11,12 +11,13 @@ from gymnasium.vector.utils import batch_space
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
-from rlher.envs.make import make_base_env, validate_goal_interface
+from rlher.envs.make import make_base_env, require_goal_interface
 from rlher.envs.probe import (
     MAX_RANDOM_STEPS,
-    Recording,
+    PROBED,
+    RandomRollout,
     ends_on_success,
-    fill_from_recording,
+    fill_from_rollout,
     record_random_rollout,
     single_rewards,
 )
@@ -32,20 +33,12 @@ BATCH_SIZE = 5
 TOLERANCE = 1e-5
 """Allowed difference of rewards, for float32 goals."""
 
-PROPERTIES = (
-    "max_episode_steps",
-    "success_key",
-    "crash_key",
-    "ends_on_success",
-    "success_reward",
-    "reward_range",
-    "goal_independent_reward",
-)
+PROPERTIES = (*PROBED, "crash_key", "goal_independent_reward")
 """Properties of an environment that are probed or declared."""
 
 Level = Literal["ok", "warning", "error"]
 
-Found = Iterator[tuple[Level, str]]
+Findings = Iterator[tuple[Level, str]]
 """What a check yields: the levels and messages of its findings."""
 
 
@@ -105,12 +98,13 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     env = CheckedEnv(make_base_env(config), config.id)
     result = CheckResult(config, env.observation_space, env.action_space)
     try:
-        result.findings += [Finding(*found, "interface") for found in _interface(config, env)]
+        result.findings += [Finding(level, message, "interface") for level, message in _interface(config, env)]
         if not result.errors:
-            recording = record_random_rollout(env, seed)
-            result.config = fill_from_recording(config, env, recording)
+            rollout = record_random_rollout(env, seed)
+            result.config = fill_from_rollout(config, env, rollout)
             for name, check in CHECKS.items():
-                result.findings += [Finding(*found, name) for found in check(result.config, env, recording)]
+                findings = check(result.config, env, rollout)
+                result.findings += [Finding(level, message, name) for level, message in findings]
     except RunError as error:
         result.findings.append(Finding("error", str(error), "fault"))
     finally:
@@ -118,7 +112,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     return result
 
 
-def validate_goal_env(config: EnvConfig) -> CheckResult:
+def require_goal_env(config: EnvConfig) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
     :raises UserError: the environment violates the contract.
@@ -131,9 +125,9 @@ def validate_goal_env(config: EnvConfig) -> CheckResult:
     return result
 
 
-def _interface(config: EnvConfig, env: gym.Env) -> Found:
+def _interface(config: EnvConfig, env: gym.Env) -> Findings:
     try:
-        validate_goal_interface(env, config.id)
+        require_goal_interface(env, config.id)
     except UserError as error:
         yield "error", str(error)
         return
@@ -147,8 +141,8 @@ def _interface(config: EnvConfig, env: gym.Env) -> Found:
     if achieved != desired:
         yield "error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape."
     if not supports_rgb_array(env):
-        drawn = "goals and the path to them" if can_draw_goals(achieved) else "nothing"
-        yield "ok", f"without the render mode rgb_array, videos show {drawn}"
+        shown = "goals and the path to them" if can_draw_goals(achieved) else "nothing"
+        yield "ok", f"without the render mode rgb_array, videos show {shown}"
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
         yield "error", f"the action space is {type(actions).__name__}; use Box or Discrete."
@@ -159,113 +153,113 @@ def _interface(config: EnvConfig, env: gym.Env) -> Found:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
-        values = [np.asarray(observation[key], dtype=space.dtype) for observation in recording.observations]
+        values = [np.asarray(observation[key], dtype=space.dtype) for observation in rollout.observations]
         if not batch_space(space, len(values)).contains(np.stack(values)):
             all_inside = False
             outside = [value for value in values if not space.contains(value)]
             example = np.array2string(outside[0], precision=3, threshold=6)
-            where = f"on {len(outside)} of {len(values)} steps, for example {example}"
-            yield "warning", f"{key!r} is outside its declared {space} {where}."
+            count_text = f"on {len(outside)} of {len(values)} steps, for example {example}"
+            yield "warning", f"{key!r} is outside its declared {space} {count_text}."
     if all_inside:
         yield "ok", "observations lie in their declared spaces"
 
 
-def _success(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     if config.success_key is None:
         if config.success_reward is not None:
             yield "ok", f"no success key; a reward of at least {config.success_reward:g} counts as success"
             return
-        why = f"success is undefined: `info` has {_keys(recording.infos[-1])}, and the reward is dense"
-        yield "error", f"{why}; put is_success into `info`, or set env.success_key or env.success_reward."
+        problem_text = f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense"
+        yield "error", f"{problem_text}; put is_success into `info`, or set env.success_key or env.success_reward."
         return
-    infos = [recording.infos[step] for step in recording.ends] or recording.infos
+    infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
     if without := [info for info in infos if config.success_key not in info]:
         yield "error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}."
         return
     yield "ok", f"success is info[{config.success_key!r}]"
-    recorded = ends_on_success(config, env, recording)
+    recorded = ends_on_success(config, env, rollout)
     if config.ends_on_success is None:
-        why = "no random episode had a success, so whether success ends an episode is inferred while training"
-        yield "warning", f"{why}; set env.ends_on_success."
+        problem_text = "no random episode had a success, so training finds out whether success ends an episode"
+        yield "warning", f"{problem_text}; set env.ends_on_success."
     elif recorded is not None and recorded != config.ends_on_success:
         declared, actual = str(config.ends_on_success).lower(), "ends" if recorded else "does not end"
         yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
 
 
-def _time_limit(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
-    steps = len(recording.rewards)
+def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+    steps = len(rollout.rewards)
     if config.max_episode_steps is not None:
         yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
-    elif steps >= MAX_RANDOM_STEPS and not recording.ends.size:
+    elif steps >= MAX_RANDOM_STEPS and not rollout.ends.size:
         yield "error", f"no episode ended in {steps} random steps; set env.max_episode_steps."
     else:
         yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
 
 
-def _reward_agreement(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
-    rows = recording.rows(CHECKED_STEPS)
-    step_rewards, infos = recording.rewards[rows], [recording.infos[row] for row in rows]
-    computed = single_rewards(env, recording.achieved[rows], recording.desired[rows], infos)
+    rows = rollout.rows(CHECKED_STEPS)
+    step_rewards, infos = rollout.rewards[rows], [rollout.infos[row] for row in rows]
+    computed = single_rewards(env, rollout.achieved[rows], rollout.desired[rows], infos)
     differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
-    failed = recording.terminated & ~recording.info_flags(config.success_key)
-    usually = "step returns the reward of compute_reward, except"
+    failed = rollout.terminated & ~rollout.info_flags(config.success_key)
+    except_text = "step returns the reward of compute_reward, except"
     if not differs.any():
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
         yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
     elif config.goal_independent_reward:
-        yield "ok", f"{usually} on some steps, as env.goal_independent_reward=true declares"
-    elif (differs <= recording.info_flags(config.crash_key)[rows]).all():
-        yield "ok", f"{usually} on a crash (info[{config.crash_key!r}])"
+        yield "ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares"
+    elif (differs <= rollout.info_flags(config.crash_key)[rows]).all():
+        yield "ok", f"{except_text} on a crash (info[{config.crash_key!r}])"
     elif config.success_key is not None and (differs <= failed[rows]).all():
-        penalty = "assumed to be a penalty that does not depend on the goal"
-        yield "warning", f"{usually} on steps that end an episode without success, {penalty}"
+        penalty_text = "assumed to be a penalty that does not depend on the goal"
+        yield "warning", f"{except_text} on steps that end an episode without success, {penalty_text}"
     else:
-        paid, wanted = (rewards[np.argmax(differs)] for rewards in (step_rewards, computed))
+        example = np.argmax(differs)
         yield (
             "error",
-            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example {paid:g} and "
-            f"{wanted:g}; return compute_reward(achieved_goal, desired_goal, info) from step, because HER uses it "
-            "for virtual goals. If the difference does not depend on the goal, such as an action's cost, set "
-            "env.goal_independent_reward=true.",
+            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example "
+            f"{step_rewards[example]:g} and {computed[example]:g}; return compute_reward(achieved_goal, desired_goal, "
+            "info) from step, because HER uses it for virtual goals. If the difference does not depend on the goal, "
+            "such as an action's cost, set env.goal_independent_reward=true.",
         )
 
 
-def _reward_batches(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     """Compare ``compute_reward`` of a batch with that of its rows."""
-    rows = recording.rows(BATCH_SIZE)
-    achieved, desired = recording.achieved[rows], recording.desired[rows]
+    rows = rollout.rows(BATCH_SIZE)
+    achieved, desired = rollout.achieved[rows], rollout.desired[rows]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    problem = batch_problem(env.compute_reward, achieved, desired, [recording.infos[row] for row in rows])
+    problem = batch_problem(env.compute_reward, achieved, desired, [rollout.infos[row] for row in rows])
     if problem is None:
         yield "ok", "compute_reward takes batches"
     else:
         yield "warning", NOT_VECTORISED.format(problem)
 
 
-def _reward_declarations(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
-    desired, info = recording.desired[0], recording.infos[0]
-    tried = np.concatenate([desired[None], recording.achieved[:CHECKED_STEPS]])
+    desired, info = rollout.desired[0], rollout.infos[0]
+    tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
     exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
-        rewards = np.append(recording.rewards, exact)
+        rewards = np.append(rollout.rewards, exact)
         if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
             yield "error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}."
     if config.success_reward is not None and exact < config.success_reward:
-        less = f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}"
-        yield "error", f"{less}: no virtual goal would count as reached; lower it."
+        reward_text = f"reward {exact:g}, less than env.success_reward={config.success_reward:g}"
+        yield "error", f"an exactly achieved goal has {reward_text}: no virtual goal would count as reached; lower it."
     if exact < max(missed) - TOLERANCE:
-        both = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
-        yield "warning", f"compute_reward gives {both}; check its sign."
+        rewards_text = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
+        yield "warning", f"compute_reward gives {rewards_text}; check its sign."
 
 
-def _seeding(config: EnvConfig, env: CheckedEnv, recording: Recording) -> Found:
+def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."

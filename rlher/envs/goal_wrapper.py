@@ -93,9 +93,9 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
             # Not the environment's seed, with which goal and start would be correlated.
             self._goal_rng = np.random.default_rng([seed, 1])
         options = dict(options or {})
-        given = options.pop("desired_goal", None)
+        goal = options.pop("desired_goal", None)
         observation, info = self.env.reset(seed=seed, options=options or None)
-        goal = self.sample_goal(self._goal_rng) if given is None else given
+        goal = self.sample_goal(self._goal_rng) if goal is None else goal
         self._goal = np.asarray(goal, dtype=self.goal_space.dtype)
         return self._with_goals(observation), info
 

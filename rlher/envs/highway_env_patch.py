@@ -45,7 +45,7 @@ def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
     if not vehicle:
         zeros = np.zeros(len(self.features))
         return OrderedDict(observation=zeros, achieved_goal=zeros.copy(), desired_goal=zeros.copy())
-    state, goal = (_features(each, self.features) / self.scales for each in (vehicle, vehicle.goal))
+    state, goal = (_features(road_object, self.features) / self.scales for road_object in (vehicle, vehicle.goal))
     return OrderedDict(observation=state, achieved_goal=state.copy(), desired_goal=goal)
 
 

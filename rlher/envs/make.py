@@ -17,8 +17,8 @@ from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, first_line
 from rlher.core.user_code import instantiate
-from rlher.envs.checked_env import SuccessInfo
-from rlher.envs.registration import ensure_registered, entry_point
+from rlher.envs.checked_env import SuccessWrapper
+from rlher.envs.registration import entry_point, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.rendering import aim_mujoco_camera, has_display
 from rlher.envs.wrappers import ActionRepeat, RewardOffset
@@ -31,8 +31,9 @@ WRAPPER_ADVICE = "wrap it in rlher.envs.goal_wrapper.GoalEnvWrapper."
 def make_env(config: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
     """Return one goal environment.
 
-    Its ``info`` always has ``is_success``, and ``is_crash`` if ``config.crash_key`` is set. It is truncated after
-    ``config.max_episode_steps``. Its ``reset`` and ``step`` raise RunError for any error of the environment.
+    Its ``info`` always has ``is_success``, and after a step ``is_crash`` if ``config.crash_key`` is set. It is
+    truncated after ``config.max_episode_steps``. Its ``reset`` and ``step`` raise RunError for any error of the
+    environment.
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
@@ -41,13 +42,13 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     :raises RunError: its constructor raised without any arguments from the user.
     """
     env = make_base_env(config, render_mode)
-    validate_goal_interface(env, config.id)
+    require_goal_interface(env, config.id)
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
         env = SeededResets(env)
     elif module.startswith("gymnasium_robotics.envs.fetch."):
         _read_fingers_only(env.unwrapped)
-    env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
+    env = SuccessWrapper(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
     if config.relay.enabled:
@@ -108,7 +109,7 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises RunError: its constructor raised without any arguments from the user.
     """
-    ensure_registered(config.id, config.modules)
+    require_registered(config.id, config.modules)
     env = _construct(config, render_mode)
     if render_mode is not None:
         aim_mujoco_camera(env, config.camera)
@@ -117,13 +118,13 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     return env
 
 
-def validate_goal_interface(env: gym.Env, name: str) -> None:
+def require_goal_interface(env: gym.Env, name: str) -> None:
     """Raise UserError unless an environment has the three observation keys and ``compute_reward``."""
     space = env.observation_space
-    found = list(space.spaces) if isinstance(space, gym.spaces.Dict) else [type(space).__name__]
-    if missing := [key for key in GOAL_KEYS if key not in found]:
-        has = f"its observations ({', '.join(found)}) have no {' and no '.join(missing)}"
-        raise UserError(f"{name} is not a goal environment: {has}; {WRAPPER_ADVICE}")
+    keys = list(space.spaces) if isinstance(space, gym.spaces.Dict) else [type(space).__name__]
+    if missing := [key for key in GOAL_KEYS if key not in keys]:
+        missing_text = f"its observations ({', '.join(keys)}) have no {' and no '.join(missing)}"
+        raise UserError(f"{name} is not a goal environment: {missing_text}; {WRAPPER_ADVICE}")
     if not env.has_wrapper_attr("compute_reward"):
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
@@ -135,7 +136,7 @@ def render_modes(config: EnvConfig) -> Sequence[str]:
 
     :raises UserError: unknown id or module, or missing extra.
     """
-    ensure_registered(config.id, config.modules)
+    require_registered(config.id, config.modules)
     entry = entry_point(config.id)
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
@@ -159,13 +160,15 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
         if newer and newer[-1] != config.id:  # Fetch-v1 of mujoco_py
             raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
         raise UserError(f"{config.id} cannot be made: {first_line(error)}.") from error
+    except (RunError, UserError, KeyboardInterrupt):
+        raise
     except BaseException as error:
         if "unexpected keyword argument" in str(error):
             cause = str(error).partition(" was raised from the environment creator")[0]  # gymnasium adds all kwargs
             raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {cause}.") from error
-        given = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
-        fault = as_run_error(error, f"{config.id}{given}: its constructor")
-        raise (UserError(str(fault)) if kwargs and isinstance(fault, RunError) else fault) from error
+        arguments_text = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
+        fault = as_run_error(error, f"{config.id}{arguments_text}: its constructor")
+        raise (UserError(str(fault)) if kwargs else fault) from error
 
 
 @contextmanager

@@ -30,7 +30,7 @@ PROBED = ("max_episode_steps", "success_key", "ends_on_success", "success_reward
 
 
 @dataclass
-class Recording:
+class RandomRollout:
     """Steps of random episodes, one entry per step.
 
     :param achieved: goals after each step, as ``desired`` (steps, …).
@@ -62,7 +62,7 @@ class Recording:
         return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
 
 
-def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
+def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
     """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
 
     :param seed: of the first reset and of the actions.
@@ -74,9 +74,8 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
     started = time.monotonic()
     steps: list[tuple] = []
     for _ in range(MAX_RANDOM_STEPS):
-        if len(steps) >= MIN_STEPS and time.monotonic() - started > (
-            PROBE_SECONDS if limit_known else SECONDS_WITHOUT_LIMIT
-        ):
+        time_limit = PROBE_SECONDS if limit_known else SECONDS_WITHOUT_LIMIT
+        if len(steps) >= MIN_STEPS and time.monotonic() - started > time_limit:
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
         limit_known = limit_known or truncated
@@ -85,9 +84,10 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> Recording:
         if terminated or truncated:
             env.reset()
     observations, rewards, terminations, truncations, infos = zip(*steps, strict=True)
-    achieved, desired = (np.stack([each[key] for each in observations]) for key in ("achieved_goal", "desired_goal"))
-    arrays = [np.array(values) for values in (rewards, terminations, truncations)]
-    return Recording([*observations], [*infos], achieved, desired, *arrays)
+    achieved = np.stack([observation["achieved_goal"] for observation in observations])
+    desired = np.stack([observation["desired_goal"] for observation in observations])
+    arrays = map(np.array, (rewards, terminations, truncations))
+    return RandomRollout([*observations], [*infos], achieved, desired, *arrays)
 
 
 def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
@@ -101,51 +101,50 @@ def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> 
     return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def fill_from_recording(config: EnvConfig, env: CheckedEnv, recording: Recording) -> EnvConfig:
-    """Return a copy of ``config`` in which properties that are null are filled in from a recording of ``env``.
+def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> EnvConfig:
+    """Return a copy of ``config`` in which properties that are null are filled in from random steps of ``env``.
 
     Some properties may stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is
-    dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``, and
-    ``max_episode_steps`` if no episode was truncated or not all of them after equally many steps.
+    dense, and ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``.
+    ``max_episode_steps`` stays null if no episode was truncated, or if truncated episodes had different lengths.
     """
     if all(getattr(config, name) is not None for name in PROBED):
         return replace(config, name=config.label)
-    success_key, crash_key = (_first_key_in_info(keys, recording) for keys in (SUCCESS_KEYS, CRASH_KEYS))
-    best, rewards = _rewards(env, recording)
+    success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
+    best, rewards = _rewards(env, rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
         "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
         "success_key": success_key,
         "crash_key": crash_key,
-        "max_episode_steps": _limit(env, recording),
-        "success_reward": best if len(rewards) == 2 and best == max(rewards) else None,
-        "reward_range": None
-        if config.goal_independent_reward
-        else _range(best, rewards, recording.rewards, crash_costs),
+        "max_episode_steps": _limit(env, rollout),
+        "success_reward": best if _is_sparse(best, rewards) else None,
     }
+    if not config.goal_independent_reward:
+        probed["reward_range"] = _range(best, rewards, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
-        config = replace(config, ends_on_success=ends_on_success(config, env, recording))
+        config = replace(config, ends_on_success=ends_on_success(config, env, rollout))
     return config
 
 
-def _first_key_in_info(keys: tuple[str, ...], recording: Recording) -> str | None:
-    return next((key for key in keys if any(key in info for info in recording.infos)), None)
+def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | None:
+    return next((key for key in keys if any(key in info for info in rollout.infos)), None)
 
 
-def _limit(env: gym.Env, recording: Recording) -> int | None:
+def _limit(env: gym.Env, rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
     if env.spec is not None and env.spec.max_episode_steps is not None:
         return env.spec.max_episode_steps
-    lengths = {*np.diff(recording.ends, prepend=-1)[recording.truncated[recording.ends]].tolist()}
+    lengths = {*np.diff(rollout.ends, prepend=-1)[rollout.truncated[rollout.ends]].tolist()}
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def _rewards(env: CheckedEnv, recording: Recording) -> tuple[float, set[float]]:
+def _rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[float]]:
     """Return the reward of an exactly achieved goal, and all rewards of other pairs of recorded goals."""
-    rows = recording.rows(GOAL_PAIRS)
-    achieved, desired = recording.achieved[rows], recording.desired[rows]
+    rows = rollout.rows(GOAL_PAIRS)
+    achieved, desired = rollout.achieved[rows], rollout.desired[rows]
     goals = np.concatenate([achieved, desired])
     nothing: list[dict] = [{}] * len(goals)
     exact = single_rewards(env, goals, goals, nothing)
@@ -156,26 +155,27 @@ def _rewards(env: CheckedEnv, recording: Recording) -> tuple[float, set[float]]:
 
 def _range(best: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool) -> list[float | None] | None:
     """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
-    if len(rewards) == 2 and best == max(rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= best:
+    if _is_sparse(best, rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= best:
         return [None if crash_costs else min(rewards), max(rewards)]
-    if (
-        best == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0
-    ):  # a negative distance, with or without penalties
-        return [None, 0.0]
-    return None
+    is_negative_distance = best == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0  # penalties may be added
+    return [None, 0.0] if is_negative_distance else None
 
 
-def ends_on_success(config: EnvConfig, env: gym.Env, recording: Recording) -> bool | None:
+def _is_sparse(best: float, rewards: set[float]) -> bool:
+    return len(rewards) == 2 and best == max(rewards)
+
+
+def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> bool | None:
     """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
-    success = recording.info_flags(config.success_key)
+    success = rollout.info_flags(config.success_key)
     if config.success_key is None and config.success_reward is not None:
-        success = recording.rewards >= config.success_reward
+        success = rollout.rewards >= config.success_reward
     if success.any():
-        return bool(recording.terminated[success].all())
+        return bool(rollout.terminated[success].all())
     if not env.has_wrapper_attr("compute_terminated"):
         return None
-    goal = recording.desired[0]
+    goal = rollout.desired[0]
     try:
-        return bool(env.get_wrapper_attr("compute_terminated")(goal, goal, recording.infos[0]))
+        return bool(env.get_wrapper_attr("compute_terminated")(goal, goal, rollout.infos[0]))
     except Exception:  # an abstract method without an implementation
         return None

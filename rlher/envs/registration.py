@@ -9,6 +9,7 @@ import io
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 import gymnasium as gym
@@ -18,19 +19,30 @@ from rlher.config.conf_files import conf_env, conf_files
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
 
-FAMILIES = {
-    "gymnasium_robotics": r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka",
-    "highway_env": r"parking",
-    "panda_gym": r"Panda",
+
+@dataclass(frozen=True)
+class EnvPackage:
+    """A package that registers environments on import.
+
+    :param ids: pattern of their ids.
+    :param simulator: the package that simulates them, if it is another one.
+    :param extra: the extra of pip that installs it; None: every installation of rlher has it.
+    """
+
+    ids: str
+    simulator: str | None = None
+    extra: str | None = None
+
+
+ENV_PACKAGES = {
+    "gymnasium_robotics": EnvPackage(r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka", simulator="mujoco"),
+    "highway_env": EnvPackage(r"parking"),
+    "panda_gym": EnvPackage(r"Panda", simulator="pybullet", extra="panda"),
 }
-"""Packages that register environments on import, and the pattern of their ids.
+"""The package of an id is imported first, because highway_env alone takes longer to import than most commands to run.
 
-A matching package is imported first, because highway_env alone takes longer to import than most commands to run; the
-others are imported before an id is reported as unknown.
+The others are imported before an id is reported as unknown.
 """
-
-EXTRAS = {"panda_gym": "panda"}
-"""The extra of pip that installs a package."""
 
 
 def list_envs() -> list[dict[str, str | None]]:
@@ -39,17 +51,19 @@ def list_envs() -> list[dict[str, str | None]]:
     Each has ``env``, ``actions``, ``needs`` (the command that installs its package, empty if it is installed), and
     ``description``.
     """
-    missing = [extra for package, extra in EXTRAS.items() if find_spec(package) is None]
+    missing = [package for module, package in ENV_PACKAGES.items() if package.extra and find_spec(module) is None]
     rows = []
     for name in conf_files("env"):
         env = conf_env(name)
-        needs = f"pip install 'rlher[{env.extra}]'" if env.extra in missing else ""
+        needs = "".join(f"pip install 'rlher[{package.extra}]'" for package in missing if re.match(package.ids, env.id))
         rows.append({"env": name, "actions": env.actions, "needs": needs, "description": env.description})
     return rows
 
 
-def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
-    """Import what registers ``env_id`` with gymnasium: ``modules`` first, then the package it seems to belong to.
+def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
+    """Import what registers ``env_id`` with gymnasium; raise UserError if nothing does.
+
+    ``modules`` are imported first, then the package that the id seems to belong to.
 
     :param env_id: as gymnasium.make takes it, ``module:id`` included.
     :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
@@ -57,17 +71,18 @@ def ensure_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     """
     if not env_id:
         raise UserError("env is not set; use env=<name>, for example env=FetchReach-v4, or env.id=<id>.")
-    module, _, name = env_id.rpartition(":")
-    for package in [*modules, *([module] if module else [])]:
-        import_module(package)
-    for family, pattern in sorted(FAMILIES.items(), key=lambda item: not re.match(item[1], name)):
+    prefix, _, name = env_id.rpartition(":")
+    for module in [*modules, *([prefix] if prefix else [])]:
+        import_module(module)
+    has_id = {module: bool(re.match(package.ids, name)) for module, package in ENV_PACKAGES.items()}
+    for module in sorted(ENV_PACKAGES, key=lambda module: not has_id[module]):
         if name in gym.registry:
             return
         try:
-            _import_quietly(family)
+            _import_quietly(module)
         except ImportError:
-            if re.match(pattern, name):
-                require_package(name, family, EXTRAS.get(family))
+            if has_id[module]:
+                require_package(name, module, ENV_PACKAGES[module].extra)
                 raise  # a broken installation
     if name not in gym.registry:
         near = did_you_mean(name, conf_files("env")) or did_you_mean(name, gym.registry)
@@ -87,7 +102,7 @@ def registering_module(env_id: str) -> str | None:
     module = entry_module(env_id) if env_id in gym.registry else ""
     if module == "__main__":
         raise UserError(f"register {env_id} in a module of your own, not in the script or notebook that runs.")
-    return None if module.partition(".")[0] in ("", "gymnasium", "rlher", *FAMILIES) else module
+    return None if module.partition(".")[0] in ("", "gymnasium", "rlher", *ENV_PACKAGES) else module
 
 
 def entry_point(env_id: str) -> EnvCreator | str:
@@ -95,32 +110,32 @@ def entry_point(env_id: str) -> EnvCreator | str:
 
     :param env_id: of an environment that is registered already, ``module:id`` included.
     """
-    found = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
-    assert found is not None, f"{env_id} has no entry point"
-    return found
+    entry = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
+    assert entry is not None, f"{env_id} has no entry point"
+    return entry
 
 
 def entry_module(env_id: str) -> str:
     """Return the module of what builds an environment that is registered already."""
-    found = entry_point(env_id)
-    return found.partition(":")[0] if isinstance(found, str) else found.__module__
+    entry = entry_point(env_id)
+    return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 
-def _import_quietly(family: str) -> None:
+def _import_quietly(package: str) -> None:
     # These packages print release notices to stderr on import.
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            if family == "highway_env":
+            if package == "highway_env":
                 import rlher.core.matplotlib_settings  # noqa: F401  # before it imports matplotlib
-            importlib.import_module(family)
+            importlib.import_module(package)
     except Exception as error:
         wanted = os.environ.get("MUJOCO_GL")
         if not wanted or isinstance(error, ModuleNotFoundError):
             raise
         raise UserError(  # MuJoCo loads its OpenGL library on import
-            f"{family} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
+            f"{package} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
         ) from error
-    if family == "highway_env":
+    if package == "highway_env":
         from rlher.envs.highway_env_patch import patch_highway_env
 
         patch_highway_env()

@@ -24,8 +24,8 @@ class EnvService:
     The time limit of an answer begins again after each environment, see :meth:`rlher.core.workers.Worker.receive`.
 
     :param build: returns an environment.
-    :param seeds: of the global generators while each environment is built. All workers are forks of one process;
-        without a seed they would draw the same numbers in every run.
+    :param seeds: of the global generators while each environment is built. Workers are forks of one process, so without
+        a seed all would draw the same numbers.
     """
 
     def __init__(self, build: Callable[[], gym.Env], seeds: Sequence[int]) -> None:
@@ -39,10 +39,10 @@ class EnvService:
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
         """Reset the environments, and seed the global generators, from which they may draw."""
         results = []
-        for index, (seed, given) in enumerate(zip(seeds, options, strict=True)):
+        for index, (seed, env_options) in enumerate(zip(seeds, options, strict=True)):
             if seed is not None:
                 set_random_seed(seed)
-            results.append(self.envs[index].reset(seed=seed, options=given or None))
+            results.append(self.envs[index].reset(seed=seed, options=env_options or None))
             report_progress()
         self._reset_infos = [info for _, info in results]
         return results
@@ -91,12 +91,7 @@ class RestartingSubprocVecEnv(VecEnv):
     """
 
     def __init__(
-        self,
-        build: Callable[[], gym.Env],
-        reward_env: gym.Env,
-        seeds: Sequence[int],
-        config: EnvConfig,
-        processes: int,
+        self, build: Callable[[], gym.Env], reward_env: gym.Env, seeds: Sequence[int], config: EnvConfig, processes: int
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
@@ -127,7 +122,8 @@ class RestartingSubprocVecEnv(VecEnv):
         self._first_of_new.clear()
         for worker, part in enumerate(self._indices):
             with self._replacing_lost(worker):
-                seeds, options = ([each[index] for index in part] for each in (self._seeds, self._options))
+                seeds = [self._seeds[index] for index in part]
+                options = [self._options[index] for index in part]
                 self.workers[worker].send("reset", seeds, options)
         results = self._results(self._first_of_new.pop)
         self._last_obs, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
@@ -176,7 +172,7 @@ class RestartingSubprocVecEnv(VecEnv):
 
     @staticmethod
     def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
-        return {key: np.stack([each[key] for each in observations]) for key in observations[0]}
+        return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
 
     def _results(self, of_lost: Callable[[int], Any]) -> Iterator[Any]:
         """Return the result of a step or reset of each environment.
@@ -225,7 +221,7 @@ class RestartingSubprocVecEnv(VecEnv):
         self.workers[worker] = Worker(self._builders[worker], [__name__])
         self.workers[worker].receive(BUILD_SECONDS)
         # The seeds follow from the run's seed, so that a run with the same losses repeats itself.
-        sequences = [np.random.SeedSequence([self._build_seeds[each], self.restarts]) for each in self._indices[worker]]
-        seeds = [int(each.generate_state(1)[0]) for each in sequences]
+        entropies = [[self._build_seeds[index], self.restarts] for index in self._indices[worker]]
+        seeds = [int(np.random.SeedSequence(entropy).generate_state(1)[0]) for entropy in entropies]
         self.workers[worker].send("reset", seeds, [{}] * len(seeds))
         return self.workers[worker].receive(self._step_timeout)

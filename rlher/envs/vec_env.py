@@ -15,12 +15,7 @@ from rlher.envs.make import make_env
 from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
 
 
-def make_vec_env(
-    config: EnvConfig,
-    n_envs: int = 1,
-    seed: int = 0,
-    vec_env: str = "dummy",
-) -> VecEnv:
+def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
@@ -31,15 +26,14 @@ def make_vec_env(
         replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
-    first = make_training_env(config)
+    build = partial(make_training_env, config)
+    first = build()
     envs: VecEnv
     if vec_env == "subproc":
         build_seeds = np.random.SeedSequence(seed).generate_state(n_envs).tolist()
-        envs = RestartingSubprocVecEnv(
-            partial(make_training_env, config), first, build_seeds, config, available_cores()
-        )
+        envs = RestartingSubprocVecEnv(build, first, build_seeds, config, available_cores())
     else:
-        envs = DummyVecEnv([lambda: first, *[partial(make_training_env, config)] * (n_envs - 1)])
+        envs = DummyVecEnv([lambda: first, *[build] * (n_envs - 1)])
     seed_envs(envs, seed)
     return envs
 
@@ -64,9 +58,9 @@ def make_training_env(config: EnvConfig) -> Monitor:
 
 
 class RestorableVecEnv(VecEnvWrapper):
-    """Rebuilds its environments with known seeds, records the actions since, and restores running episodes by them.
+    """Rebuilds its environments from known seeds, and returns to a point within an episode by repeating actions.
 
-    Few environments can save their state, so the recorded actions are taken again.
+    It repeats the recorded actions because few environments can save their state.
 
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.

@@ -12,7 +12,8 @@ class ActionRepeat(gym.Wrapper):
     """Repeat each action, so that one decision covers several steps of the environment.
 
     The agent sees the last observation. The reward is the sum over the repeated steps or, if ``last_reward`` is set,
-    that of the last step: hindsight needs the reward that ``compute_reward`` returns for the last observation.
+    that of the last step: hindsight needs the reward that ``compute_reward`` returns for the last observation. ``info``
+    is that of the last step, so a success or a crash that is over by then does not count.
 
     :param times: environment steps per action, fewer if the episode ends before.
     :param last_reward: return the last step's reward in place of the sum.

@@ -1,1 +1,1 @@
-"""Trained agents: load, play, evaluate, record and export them."""
+"""Trained agents: load, play, evaluate and record them."""

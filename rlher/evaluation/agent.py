@@ -11,8 +11,8 @@ import gymnasium as gym
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.factory import build_inference_model, validate_actions, validate_device
-from rlher.config.commands import PlayConfig
+from rlher.algos.factory import build_inference_model, require_supported_actions, require_usable_device
+from rlher.config.commands import AgentConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -27,33 +27,33 @@ class ModelChoice:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
-    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
+    :param model: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
     :param config: keys of the command that loads it.
     """
 
     run: RunFolder
-    which: str
-    config: PlayConfig
+    model: str
+    config: AgentConfig
 
     @property
     def name(self) -> str:
         """Name for printing."""
-        return f"{self.config.agent or self.run}, {self.model_name}"
+        return f"{self.config.agent or self.run}, {self.model_label}"
 
     @property
-    def model_name(self) -> str:
-        """Name of the model alone: "best model, after 1,000 steps"; "model after 500 steps".
+    def model_label(self) -> str:
+        """Name of the model alone, for printing: "best model, after 1,000 steps"; "model after 500 steps".
 
         :raises UserError: there is no such model, or it is damaged.
         """
-        steps = f"after {model_file.read_timesteps(self.run.model_path(self.which)):,} steps"
-        return f"{self.which} model, {steps}" if self.which in MODELS else f"model {steps}"
+        steps_text = f"after {model_file.read_timesteps(self.run.model_path(self.model)):,} steps"
+        return f"{self.model} model, {steps_text}" if self.model in MODELS else f"model {steps_text}"
 
     @property
     def keys(self) -> dict[str, str]:
         """Keys that identify it in JSON output."""
         agent = self.config.agent
-        return {"agent": agent} if agent else {"run": str(self.run), "model": self.which}
+        return {"agent": agent} if agent else {"run": str(self.run), "model": self.model}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
         """Load the model.
@@ -61,8 +61,8 @@ class ModelChoice:
         :param env: environment of the run, for its spaces.
         :raises UserError: there is no such model, or it is damaged.
         """
-        validate_actions(self.run.config.algo.name, env.action_space)
-        return load_model(self.run.config, self.run.model_path(self.which), env, self.config.device)
+        require_supported_actions(self.run.config.algo.name, env.action_space)
+        return load_model(self.run.config, self.run.model_path(self.model), env, self.config.device)
 
     def load_policy(self, env: gym.Env) -> Policy:
         """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
@@ -71,31 +71,31 @@ class ModelChoice:
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
         with closing(make_env(self.run.config.env)) as env:
-            played = play_episodes(env, self.load_policy(env), episodes, seed)
-            return {**self.keys, **summarize(list(with_bar(played, episodes)))}
+            results = play_episodes(env, self.load_policy(env), episodes, seed)
+            return {**self.keys, **summarize(list(with_bar(results, episodes)))}
 
 
-def choose_model(config: PlayConfig) -> ModelChoice:
+def choose_model(config: AgentConfig) -> ModelChoice:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
     :raises UserError: there is no such run or model.
     """
-    validate_device(config.device)
+    require_usable_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     name, model = config.run, config.model
     if config.agent:
         name = str(lookup.agent_folder(config.agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
-        found = lookup.model_of_file(Path(name))
-        if found is None:
+        folder_and_model = lookup.model_of_file(Path(name))
+        if folder_and_model is None:
             raise UserError(
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
             )
-        name, model = found
-    run = lookup.find(name, config.logs, config.trust_code)
+        name, model = folder_and_model
+    run = lookup.open_run(name, config.logs, config.trust_code)
     return ModelChoice(run, run.resolve_model(model), config)
 
 

@@ -13,16 +13,16 @@ PATH_COLOR, POINT_COLOR, GOAL_COLOR = (150, 150, 150), (0, 114, 178), (213, 94, 
 class GoalPicture:
     """Draws the path of the achieved goal, as a line that ends in a point, and the desired goal as a cross.
 
-    Of goals with three coordinates the first two are shown.
+    Goals with three coordinates are drawn by their first two.
 
-    :param space: of desired goals. If it is bounded, the picture shows all of it, and whatever lies outside and was
-        drawn so far.
+    :param space: of desired goals. The picture shows all of it if it is bounded, and every point drawn so far.
     """
 
     def __init__(self, space: gym.Space) -> None:
         is_bounded = isinstance(space, gym.spaces.Box) and space.is_bounded()
         self._path: list[NDArray] = []
-        self._seen: list[NDArray] = [space.low[:2], space.high[:2]] if is_bounded else []  # type: ignore[attr-defined]
+        self._low: NDArray = space.low[:2] if is_bounded else np.full(2, np.inf)  # type: ignore[attr-defined]
+        self._high: NDArray = space.high[:2] if is_bounded else np.full(2, -np.inf)  # type: ignore[attr-defined]
 
     def draw(self, achieved: NDArray, desired: NDArray, is_reset: bool) -> Image.Image:
         """Return the picture after a step.
@@ -31,11 +31,12 @@ class GoalPicture:
         :param desired: as ``achieved``.
         :param is_reset: whether an episode begins.
         """
-        self._path = [*([] if is_reset else self._path), np.array(achieved[:2], np.float64)]
-        self._seen += [self._path[-1], np.array(desired[:2], np.float64)]
-        low, high = np.min(self._seen, axis=0), np.max(self._seen, axis=0)
-        scale = 0.8 * SIDE / max(float((high - low).max()), 1e-9)
-        points = (np.array([*self._path, self._seen[-1]]) - (low + high) / 2) * [scale, -scale] + SIDE / 2
+        point, goal = np.array(achieved[:2], np.float64), np.array(desired[:2], np.float64)
+        self._path = [point] if is_reset else [*self._path, point]
+        self._low = np.min([self._low, point, goal], axis=0)
+        self._high = np.max([self._high, point, goal], axis=0)
+        scale = 0.8 * SIDE / max(float((self._high - self._low).max()), 1e-9)
+        points = (np.array([*self._path, goal]) - (self._low + self._high) / 2) * [scale, -scale] + SIDE / 2
         image = Image.new("RGB", (SIDE, SIDE), "white")
         pen, (x, y), (u, v) = ImageDraw.Draw(image), points[-2], points[-1]
         pen.line([*map(tuple, points[:-1])], PATH_COLOR, 3)

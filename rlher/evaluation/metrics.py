@@ -43,8 +43,9 @@ class Metric:
 
     def compute(self, episodes: Sequence["Episode"]) -> float | None:
         """Return the mean of the attribute, None if no episode has it."""
-        values = [value for each in episodes if (value := getattr(each, self.attribute)) is not None]
-        return float(np.mean(values)) if values or not self.optional else None
+        values = [getattr(episode, self.attribute) for episode in episodes]
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if known or not self.optional else None
 
     def format(self, value: float) -> str:
         """Return the value as text, a rate in per cent."""
@@ -70,10 +71,10 @@ METRICS_BY_NAME = {metric.name: metric for metric in METRICS}
 SUCCESS_LOW, SUCCESS_HIGH = "success_rate_low", "success_rate_high"
 """Keys of the 95 % Wilson interval of the success rate."""
 
-TARGET_SUCCESS = 90
-"""The success rate, in per cent, whose steps tuning compares."""
+TARGET_PERCENT = 90
+"""A success rate in per cent. Tuning compares the steps of the first evaluation that reaches it."""
 
-STEPS_TO = (50, TARGET_SUCCESS)
+STEPS_TO = (50, TARGET_PERCENT)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
 
 COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")

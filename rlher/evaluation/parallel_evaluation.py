@@ -103,12 +103,12 @@ class EvaluationWorkers:
         batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
         if self._threads:
             return [self._threads.submit(self._play, model, batch) for batch in batches]
-        played: list[Episode] = []
+        finished: list[Episode] = []
         for batch in batches:
-            play_seeds(self._config, model, batch, played.append)
-        result: Future[list[Episode]] = Future()
-        result.set_result(played)
-        return [result]
+            play_seeds(self._config, model, batch, finished.append)
+        future: Future[list[Episode]] = Future()
+        future.set_result(finished)
+        return [future]
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""

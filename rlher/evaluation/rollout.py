@@ -25,10 +25,14 @@ Played = TypeVar("Played")
 class Episode:
     """The result of one episode, or of its steps so far.
 
+    A step is one of the agent. With ``env.action_repeat`` it covers several steps of the environment, and has the
+    ``info`` of the last of them.
+
     :param success: ``info["is_success"]`` at the last step, the measure of the HER literature.
     :param reached: ``info["is_success"]`` at any step.
     :param crashed: ``info["is_crash"]`` at any step; None if the environment does not report crashes.
     :param reward: sum of the rewards, undiscounted.
+    :param length: number of steps.
     """
 
     seed: int

@@ -32,7 +32,7 @@ BACKGROUND, GAP = 24, 4
 LAST_FRAME_SECONDS = 1.5
 """Seconds for which the last frame of a page stays, so that the outcomes can be read."""
 
-FORMATS: dict[str, dict[str, Any]] = {
+ENCODERS: dict[str, dict[str, Any]] = {
     ".mp4": dict(codec="libx264", quality=6),
     ".gif": dict(
         codec="gif",
@@ -56,10 +56,10 @@ def parse_grid(text: str) -> Grid | None:
     """
     if text == "auto":
         return None
-    found = re.fullmatch(r"([1-9]\d?)x([1-9]\d?)", text)
-    if not found or max(map(int, found.groups())) > MAX_SIDE:
+    match = re.fullmatch(r"([1-9]\d?)x([1-9]\d?)", text)
+    if not match or max(map(int, match.groups())) > MAX_SIDE:
         raise UserError(f"grid={text} is not a grid; use auto or columns x rows such as 3x2, each at most {MAX_SIDE}.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 class VideoRecorder:
@@ -158,7 +158,7 @@ def record_video(
 
 def require_video_suffix(path: Path) -> None:
     """Raise UserError if a file name ends neither in .mp4 nor in .gif."""
-    if path.suffix.lower() not in FORMATS:
+    if path.suffix.lower() not in ENCODERS:
         raise UserError(f"video={path} is neither an MP4 nor a GIF file; use a name that ends in .mp4 or .gif.")
 
 
@@ -171,7 +171,7 @@ def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callab
     :raises UserError: the file cannot be written.
     """
     require_video_suffix(path)
-    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="fatal", **FORMATS[path.suffix.lower()])
+    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="fatal", **ENCODERS[path.suffix.lower()])
     count = 0
 
     def append(frame: np.ndarray) -> None:

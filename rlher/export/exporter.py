@@ -23,20 +23,19 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.commands import ExportConfig, PlayConfig
+from rlher.config.commands import AgentConfig, ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, user_error_on_write, write_json
-from rlher.core.nested import finite_float
-from rlher.core.safe_read import links_outside, read_json, require_no_link
+from rlher.core.safe_files import finite_float, links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
-from rlher.envs.registration import entry_module
+from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.evaluation import metrics
 from rlher.evaluation.agent import ModelChoice
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Policy, play_episode, play_episodes
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
 from rlher.export import play
 from rlher.export.model_card import model_card
 from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
@@ -51,17 +50,14 @@ UNTRAINED_CRITICS = (
     "are untrained, so the model can be played but not trained further."
 )
 
-SIMULATORS = {"gymnasium_robotics": "mujoco", "panda_gym": "pybullet"}
-"""The package that simulates an environment, by the package of the environment."""
-
 
 def export(config: ExportConfig) -> dict[str, str]:
     """Write the exported folder, and return ``run``, ``model``, ``folder`` and, if it was uploaded, ``url``.
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
-    run = lookup.find(config.run, config.logs, config.trust_code)
-    chosen = ModelChoice(run, run.resolve_model(config.model), PlayConfig())
+    run = lookup.open_run(config.run, config.logs, config.trust_code)
+    chosen = ModelChoice(run, run.resolve_model(config.model), AgentConfig())
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)
@@ -85,7 +81,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     result = {**chosen.keys, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        message = f"Export {chosen.model_name} of {run.folder.name} with rlher"
+        message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
     return result
@@ -101,20 +97,21 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
 
     :return: notes on the files, one sentence each.
     """
-    run, which, config = chosen.run, chosen.which, chosen.run.config
-    file, onnx = f"{_base_name(run)}.zip", f"{_base_name(run)}.onnx" if with_onnx else None
+    run, config = chosen.run, chosen.run.config
+    file = f"{_base_name(run)}.zip"
+    onnx = f"{_base_name(run)}.onnx" if with_onnx else None
     with closing(make_env(config.env)) as env:
-        own_policy, venv = chosen.load_policy(env), DummyVecEnv([lambda: env])
-        model, policy = plain_model(run, which, venv)
-        described = {"model": file, **policy, **_describe_env(config.env)}
+        run_policy = chosen.load_policy(env)
+        model, policy = plain_model(chosen, DummyVecEnv([lambda: env]))
+        agent = {"model": file, **policy, **_describe_env(config.env)}
         with (folder / file).open("wb") as stream:
             model.save(stream)
-        write_json(folder / "agent.json", described)
-        _require_same_actions(env, own_policy, play.load_policy(folder, described, env))
+        write_json(folder / "agent.json", agent)
+        _require_same_actions(env, run_policy, play.load_policy(folder, agent, env))
         if onnx is not None:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
-            _require_same_actions(env, own_policy, OnnxPolicy(folder / onnx))
-        measured = _final_evaluation(run, which, env, own_policy)
+            _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
+        measured = _final_evaluation(chosen, env, run_policy)
         packages, env_notes = _env_needs(config.env, env)
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
@@ -130,33 +127,33 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def plain_model(run: RunFolder, which: str, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def plain_model(chosen: ModelChoice, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
-    :param which: model of the run, as :meth:`RunFolder.resolve_model` returns it.
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
     :raises UserError: there is no such model, or it is damaged.
     """
-    config, algo = run.config, run.config.algo
+    config, algo = chosen.run.config, chosen.run.config.algo
+    path = chosen.run.model_path(chosen.model)
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
-    described_kwargs = _json_classes(kwargs)  # constructors change them
+    json_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         trained = build_inference_model(config, venv, "cpu")
-        model_file.load_policy(run.model_path(which), trained)
+        model_file.load_policy(path, trained)
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
-        model_file.load_parameters(run.model_path(which), model)
-    model.num_timesteps = model_file.read_timesteps(run.model_path(which))
+        model_file.load_parameters(path, model)
+    model.num_timesteps = model_file.read_timesteps(path)
     return model, {
-        "algorithm": _path(model_class),
-        "policy": _path(policy_class),
-        "policy_kwargs": described_kwargs,
+        "algorithm": _class_path(model_class),
+        "policy": _class_path(policy_class),
+        "policy_kwargs": json_kwargs,
     }
 
 
@@ -175,33 +172,34 @@ def _json_classes(value: Any) -> Any:
     if isinstance(value, dict):
         if "class" in value:  # play.py would import what it names
             raise UserError("a mapping in algo.policy_kwargs has the key 'class', which agent.json cannot hold.")
-        return {key: _json_classes(each) for key, each in value.items()}
-    return {"class": _path(value)} if isinstance(value, type) else value
+        return {key: _json_classes(part) for key, part in value.items()}
+    return {"class": _class_path(value)} if isinstance(value, type) else value
 
 
-def _path(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__name__}"
+def _class_path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__name__}"
 
 
 def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> None:
     """Raise AssertionError if the exported policy selects other actions in an episode."""
 
-    def both(observation: dict[str, np.ndarray]) -> np.ndarray:
-        action, other = policy(observation), exported(observation)
-        np.testing.assert_allclose(other, action, atol=1e-4, err_msg="the exported model selects other actions")
+    def checked_policy(observation: Observation) -> np.ndarray:
+        action = policy(observation)
+        np.testing.assert_allclose(exported(observation), action, atol=1e-4, err_msg="the exported actions differ")
         return action
 
-    play_episode(env, both, FINAL_SEED_OFFSET)
+    play_episode(env, checked_policy, FINAL_SEED_OFFSET)
 
 
-def _final_evaluation(run: RunFolder, which: str, env: gym.Env, policy: Policy) -> dict[str, Any]:
+def _final_evaluation(chosen: ModelChoice, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
-    episodes, seed = run.config.eval.final_episodes, run.config.eval.seed + FINAL_SEED_OFFSET
-    result = read_json(run.folder / RESULT)
-    if result.get("status") == "finished" and which in run_folder.MODELS:
-        summary = result.get("best") if which == "best" else result
-        found = summary.items() if isinstance(summary, dict) else ()
-        values = {name: value for name, value in found if finite_float(value) is not None}
+    config = chosen.run.config.eval
+    episodes, seed = config.final_episodes, config.seed + FINAL_SEED_OFFSET
+    result = read_json(chosen.run.folder / RESULT)
+    if result.get("status") == "finished" and chosen.model in run_folder.MODELS:
+        summary = result.get("best") if chosen.model == "best" else result
+        entries = summary.items() if isinstance(summary, dict) else ()
+        values = {name: value for name, value in entries if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
     print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
@@ -215,7 +213,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     """
     if json.loads(json.dumps(env.kwargs)) != env.kwargs:
         raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
-    classes = [list(parse_class("env.wrappers", each)) for each in env.wrappers]
+    classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     is_bit_flipping = entry_module(env.id) == bit_flipping.__name__
@@ -241,17 +239,18 @@ def _registering_modules(env: EnvConfig) -> list[str]:
 
 def _env_needs(config: EnvConfig, env: gym.Env) -> tuple[set[str], list[str]]:
     """Return the packages that an environment needs, and a note on each requirement that no package provides."""
-    wrappers = [parse_class("env.wrappers", each)[0] for each in config.wrappers]
-    modules = {*_registering_modules(config), *(path.partition(":")[0] for path in wrappers)}
+    paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.wrappers]
+    modules = {*_registering_modules(config), *(path.partition(":")[0] for path in paths)}
     packages = {module: module.partition(".")[0] for module in modules - {*config.modules}}
     installed = metadata.packages_distributions()
     missing = {module for module in modules if packages.get(module) not in installed}
     notes = [f"The environment needs `{module}`, which is not part of this folder." for module in sorted(missing)]
-    kind = type(env.unwrapped)
-    if kind.__module__.startswith("rlher.") and kind.__module__ != bit_flipping.__name__:
-        notes.append(f"The environment is a `{kind.__name__}` of rlher, so playing it needs rlher.")
-    needed = {*packages.values()} - {"rlher"} & installed.keys()
-    return needed | {SIMULATORS[package] for package in needed & SIMULATORS.keys()}, notes
+    env_class = type(env.unwrapped)
+    if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
+        notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")
+    needed = ({*packages.values()} - {"rlher"}) & installed.keys()
+    known = [ENV_PACKAGES[package] for package in needed & ENV_PACKAGES.keys()]
+    return needed | {package.simulator for package in known if package.simulator}, notes
 
 
 def _requirements(packages: set[str]) -> str:

@@ -11,10 +11,10 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
-from rlher.core.safe_read import read_json
+from rlher.core.safe_files import read_json
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
-from rlher.run.run_folder import METADATA, RunFolder
+from rlher.run.run_folder import METADATA_FILE, RunFolder
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -76,10 +76,10 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_json(run.folder / METADATA)
+    meta = read_json(run.folder / METADATA_FILE)
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(run.folder / METADATA, first_line(error)) from error
+        raise DamagedFile(run.folder / METADATA_FILE, first_line(error)) from error

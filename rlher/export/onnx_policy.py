@@ -1,4 +1,4 @@
-"""A goal policy as an ONNX file: observations as the environment returns them in, actions as it takes them out."""
+"""A goal policy as an ONNX file, from the environment's observations to its actions."""
 
 import warnings
 from pathlib import Path
@@ -9,8 +9,7 @@ import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
 from rlher.core.errors import require_package
-
-Observation = dict[str, np.ndarray]
+from rlher.evaluation.rollout import Observation
 
 
 class GoalPolicy(th.nn.Module):

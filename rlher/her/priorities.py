@@ -18,7 +18,7 @@ GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
 
 LARGEST_GAIN = 0.5
-"""Most energy in J per kg that one step counts for, as in the authors' code: collisions throw objects faster."""
+"""Largest energy in J/kg that is counted for one step, as in the authors' code. A collision can give an object more."""
 
 
 class Priority:
@@ -62,8 +62,8 @@ class TDError(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
-    Weights are (N·P)^-β, divided by the greatest weight of the batch. The goal of a virtual transition is sampled after
-    the transition, so its error stands for all goals it is given (as in cpprb, which stores them separately).
+    Weights are (N·P)^-β, divided by the greatest weight of the batch. A virtual goal is sampled after its transition,
+    so the error of a transition stands for all its goals. In cpprb each virtual transition has its own error.
 
     :param storage: what to sample from.
     :param alpha: 0 is uniform, 1 proportional.
@@ -190,8 +190,8 @@ class Energy(Priority):
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
         episodes = self._episodes()
         sums = np.cumsum(self._weights(episodes))
-        shares = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
-        chosen = episodes[np.searchsorted(sums, np.minimum(shares, np.nextafter(sums[-1], 0.0)), side="right")]
+        masses = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
+        chosen = episodes[np.searchsorted(sums, np.minimum(masses, np.nextafter(sums[-1], 0.0)), side="right")]
         first, last = self.storage.first_id[chosen], self.storage.last_id[chosen]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
@@ -244,7 +244,7 @@ PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "energy": Energy, 
 
 
 def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-    """Return what ``sample`` of a priority returns, checked if its class is the user's own.
+    """Return what ``sample`` of a priority returns, checked if the class is a user's.
 
     :raises RunError: it raised, or returned something else than ids of stored transitions and weights; weights
         need a method ``update``.
@@ -275,14 +275,14 @@ def make_priority(name: str | type[Priority], storage: Storage, **options: Any) 
     :param name: of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
-    :raises UserError: the user's own class cannot be imported.
+    :raises UserError: the user's class cannot be imported.
     """
     if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    found = name if isinstance(name, type) else PRIORITIES.get(name) or import_object("her.priority", name, Priority)
-    if found.update is not Priority.update and found.state_dict is Priority.state_dict:
-        raise ValueError(f"{found.__name__} defines update, so it needs state_dict and load_state_dict.")
-    return found(storage, **options)
+    cls = name if isinstance(name, type) else PRIORITIES.get(name) or import_object("her.priority", name, Priority)
+    if cls.update is not Priority.update and cls.state_dict is Priority.state_dict:
+        raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
+    return cls(storage, **options)
 
 
 class SumTree:

@@ -11,12 +11,15 @@ from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
+Places = slice | NDArray[np.intp]
+"""Which transitions of a batch. A slice where possible: NumPy takes long to copy rows of many fields by index."""
+
 
 class RelabelledBatch(NamedTuple):
     """Transitions under their new goals.
 
     :param rows: (batch,) of ``Storage.rows``, with the new goals in ``obs``.
-    :param next_obs: (batch,) packed observations after the return, with the new goals.
+    :param next_obs: (batch,) packed observations after the last step of the return, with the new goals.
     :param rewards: (batch,) sums of up to ``n_steps`` discounted rewards.
     :param dones: (batch,) 1 where nothing is bootstrapped.
     :param discounts: (batch,) of the bootstrapped value; None: ``gamma``, because returns have one step.
@@ -33,31 +36,27 @@ class RelabelledBatch(NamedTuple):
 class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
-    :param strategy: where goals come from.
+    :param strategy: chooses the new goals.
     :param reward_and_done: computes rewards and dones.
-    :param mix: strategies of the ``mix`` strategy with their weights.
-    :param goal_gamma: discount of the ``geometric`` strategy.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
     :param gamma: discount of the returns.
-    :param part_shares: probability of each part of a goal (:func:`keep_one_part`); None: goals have no parts.
+    :param goal_part_weights: weight of each part of a goal (:func:`keep_one_part`); None: goals have no parts.
     """
 
     strategy: Strategy
     reward_and_done: RewardAndDone
-    mix: Sequence[tuple[Strategy | None, float]]
-    goal_gamma: float
     n_steps: int
     gamma: float
-    part_shares: Sequence[float] | None = None
+    goal_part_weights: Sequence[float] | None = None
 
-    def relabel(self, storage: Storage, ids: Ids, n_real: int, rng: np.random.Generator) -> RelabelledBatch:
-        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
-        recompute = n_real < len(ids) or self.part_shares is not None
+    def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
+        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
+        recompute = n_original < len(ids) or self.goal_part_weights is not None
         if recompute:
-            self.reward_and_done.update_statistics(storage)
+            self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
-        goals, recomputed = self._replace_goals(storage, ids, rows, next_obs, n_real, rng)
+        goals, recomputed = self._replace_goals(storage, ids, rows, next_obs, n_original, rng)
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
@@ -68,52 +67,51 @@ class Relabeller:
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
     def _replace_goals(
-        self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_real: int, rng: np.random.Generator
-    ) -> tuple[NDArray, slice | NDArray]:
-        """Write new goals into all but the first ``n_real`` transitions.
+        self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_original: int, rng: np.random.Generator
+    ) -> tuple[NDArray, Places]:
+        """Write new goals into all but the first ``n_original`` transitions.
 
         :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
         """
-        changed: slice | NDArray = slice(n_real, None)
-        original_goals, next_goals = rows["obs"][DESIRED_GOAL], next_obs[DESIRED_GOAL]
-        goals = original_goals[n_real:]
-        if n_real < len(ids):
-            episodes = rows["episode"][n_real:]
+        desired_goals, next_desired_goals = rows["obs"][DESIRED_GOAL], next_obs[DESIRED_GOAL]
+        recomputed: Places = slice(n_original, None)
+        goals = desired_goals[n_original:]
+        if n_original < len(ids):
+            episodes = rows["episode"][n_original:]
             request = GoalRequest(
-                transitions=ids[n_real:],
-                first_ids=storage.first_id.take(episodes),
-                last_ids=storage.last_id.take(episodes),
+                ids=ids[n_original:],
+                episode_first_ids=storage.first_id.take(episodes),
+                episode_last_ids=storage.last_id.take(episodes),
                 rng=rng,
                 sample_transitions=lambda count: storage.sample(count, rng),
                 achieved_goals=lambda ids: storage.next_achieved[storage.positions(ids)],
                 is_stored=storage.is_stored,
-                gamma=self.goal_gamma,
-                mix=self.mix,
             )
             chosen = self.strategy(request)
             goals = self._goals_of(storage, chosen, rng)
             is_kept = chosen == KEEP
             if is_kept.any():
-                changed, goals = n_real + np.flatnonzero(~is_kept), goals[~is_kept]
-            original_goals[changed] = next_goals[changed] = goals
-        if self.part_shares is not None:  # the goal may change in every step: use the one before the step
-            next_goals[:] = original_goals
-            return original_goals, slice(0, None)
-        return goals, changed
+                recomputed, goals = n_original + np.flatnonzero(~is_kept), goals[~is_kept]
+            desired_goals[recomputed] = next_desired_goals[recomputed] = goals
+        if self.goal_part_weights is not None:
+            # The environment may move the goal in every step. A transition's reward is for the goal before the step.
+            next_desired_goals[:] = desired_goals
+            return desired_goals, slice(0, None)
+        return goals, recomputed
 
     def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
         """Return the goals (n, …) that a strategy chose; arbitrary ones where it keeps the original goal."""
         # KEEP and DESIRED - id are negative, but have valid positions too; what is read there is not used.
         goals = storage.next_achieved.take(storage.positions(chosen), axis=0)
-        if self.part_shares is not None:
-            goals = keep_one_part(goals, self.part_shares, rng)
+        if self.goal_part_weights is not None:
+            goals = keep_one_part(goals, self.goal_part_weights, rng)
         is_desired = chosen <= DESIRED
-        if is_desired.any():  # these have a single part already
+        if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][storage.positions(DESIRED - chosen[is_desired])]
         return goals
 
     def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice | NDArray
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: Places
     ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
@@ -128,10 +126,11 @@ class Relabeller:
         positions = storage.positions(np.minimum(window, last))
         steps = storage.rows.take(positions)
         rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
-        if len(flat := positions[recomputed].reshape(-1)):
-            goal_of_step, flat_rows = np.repeat(goals, self.n_steps, axis=0), steps[recomputed].reshape(-1)
-            both = self.reward_and_done.rewards_and_dones(storage, flat, flat_rows, goal_of_step)
-            rewards[recomputed], dones[recomputed] = (each.reshape(-1, self.n_steps) for each in both)
+        if len(goals):
+            flat_positions, flat_steps = positions[recomputed].reshape(-1), steps[recomputed].reshape(-1)
+            goal_of_step = np.repeat(goals, self.n_steps, axis=0)
+            both = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
+            rewards[recomputed], dones[recomputed] = (values.reshape(-1, self.n_steps) for values in both)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
         _, next_obs = storage.transitions(ends, storage.positions(ends))
@@ -139,19 +138,19 @@ class Relabeller:
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
-def keep_one_part(goals: NDArray, shares: Sequence[float], rng: np.random.Generator) -> NDArray:
+def keep_one_part(goals: NDArray, weights: Sequence[float], rng: np.random.Generator) -> NDArray:
     """Return goals of several parts with one random part each; the other parts are zero.
 
     Relay sub-goals (``rlher.envs.relay``) have such goals, of which each episode pursues one part at a time.
 
     :param goals: (n, parts × size).
-    :param shares: (parts,) probability of each part.
+    :param weights: (parts,) a part is kept with a probability proportional to its weight.
     """
-    count, parts = len(goals), len(shares)
-    limits = np.cumsum(shares)
+    count, parts = len(goals), len(weights)
+    limits = np.cumsum(weights)
     chosen = np.searchsorted(limits / limits[-1], rng.random(count), side="right")
-    wide = goals.reshape(count, parts, -1)
-    return np.where((np.arange(parts) == chosen[:, None])[:, :, None], wide, 0).reshape(goals.shape)
+    is_kept = np.arange(parts) == chosen[:, None]
+    return np.where(is_kept[:, :, None], goals.reshape(count, parts, -1), 0).reshape(goals.shape)
 
 
 def sum_rewards(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, LOST_STEP, Ids, Layout, Observations, Storage
-from rlher.her.strategies import Strategy, mix, mix_of, strategy_of
+from rlher.her.strategies import Strategy, mix, resolve_mix, resolve_strategy
 from rlher.her.trajectories import Trajectory, store
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -72,26 +73,27 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_envs: number of environments stepped together.
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
-    :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
+    :param n_sampled_goal: virtual transitions per original one; 0 is plain replay.
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
-    :param keep_goal_independent_reward: the virtual reward is ``compute_reward`` under the new goal plus the stored
-        reward minus ``compute_reward`` under the old one, such as a crash penalty.
+    :param keep_goal_independent_reward: add to ``compute_reward`` under the new goal what the stored reward differs by
+        from ``compute_reward`` under the original goal, such as a crash penalty.
     :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
-    :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: known if sparse.
+    :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: the greater value of a
+        sparse reward.
     :param compute_reward: instead of the environment's own; takes batches of raw goals.
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
-    :param goal_selection_kwargs: keyword arguments of a strategy of one's own, also in a ``mix``.
-    :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the goal as collected.
+    :param goal_selection_kwargs: keyword arguments of a user's strategy, also in a ``mix``.
+    :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the original goal.
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
-    :param goal_part_shares: for goals with parts, of which a virtual goal uses one: the probability of each part
+    :param goal_part_weights: for goals with parts, of which a virtual goal uses one: the weight of each part
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
     :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
@@ -125,11 +127,20 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         gamma: float = 0.99,
         priority: str | type[Priority] = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
-        goal_part_shares: Sequence[float] | None = None,
+        goal_part_weights: Sequence[float] | None = None,
         demonstration_fraction: float = 1 / 8,
     ) -> None:
-        strategy = strategy_of(goal_selection_strategy, goal_selection_kwargs)
-        _validate(locals())  # the arguments, and `strategy`
+        _require_in_range(1, math.inf, buffer_size=buffer_size, n_envs=n_envs, n_steps=n_steps)
+        _require_in_range(0, math.inf, n_sampled_goal=n_sampled_goal)
+        _require_in_range(0, 1, gamma=gamma, goal_gamma=goal_gamma, demonstration_fraction=demonstration_fraction)
+        if optimize_memory_usage:
+            raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once anyway.")
+        goal_size = _goal_size(observation_space)
+        goal_gamma = gamma if goal_gamma is None else goal_gamma
+        strategies = resolve_mix(goal_mix, goal_selection_kwargs, goal_gamma)
+        strategy = resolve_strategy(goal_selection_strategy, goal_selection_kwargs, goal_gamma, strategies)
+        if goal_part_weights is not None:
+            _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -147,11 +158,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             RewardAndDone(
                 self._reward_function, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
             ),
-            mix=mix_of(goal_mix, goal_selection_kwargs),
-            goal_gamma=gamma if goal_gamma is None else goal_gamma,
             n_steps=n_steps,
             gamma=gamma,
-            part_shares=goal_part_shares,
+            goal_part_weights=goal_part_weights,
         )
         self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
@@ -164,7 +173,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
-        goal_parts = len(self.relabeller.part_shares or (1,))
+        goal_parts = len(self.relabeller.goal_part_weights or (1,))
         layout = Layout.of(observation, self.action_space.dtype, self.action_dim, goal_parts)
         return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
 
@@ -244,7 +253,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
-        """Sample transitions, the first of them with their own goals, the others with virtual goals.
+        """Sample transitions, the first of them with their original goals, the others with virtual goals.
 
         The share of virtual goals is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
         both kinds is sampled from them.
@@ -269,17 +278,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
-        # Which transitions: by priority; a block across the border of real and virtual ones is demonstrations.
+        # Sample ids by priority. Then replace a block of them, part original and part virtual, by demonstrations.
         ids, weights = sample_ids(self.priority, batch_size, self.rng)
-        n_real = self._n_real(batch_size)
+        n_original = self._n_original(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and batch_size > 1:
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)  # never a whole batch
-            start = n_real - self._n_real(count)
+            start = n_original - self._n_original(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
-        # Which goals, and the rewards and dones that follow from them.
-        samples = self._samples(ids, n_real, env)._replace(demonstrations=demonstrations)
+        # Choose new goals, and compute the rewards and dones that follow from the goals.
+        samples = self._samples(ids, n_original, env)._replace(demonstrations=demonstrations)
         if weights is not None:
             if demonstrations is not None:
                 weights[demonstrations] = 1
@@ -287,9 +296,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             samples = samples._replace(weights=self.to_torch(weight_column), indices=ids)
         return samples
 
-    def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
-        relabelled = self.relabeller.relabel(self.storage, ids, n_real, self.rng)
+    def _samples(self, ids: Ids, n_original: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions as tensors, of which all but the first ``n_original`` get new goals."""
+        relabelled = self.relabeller.relabel(self.storage, ids, n_original, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -309,12 +318,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         tensor = th.from_numpy(array)  # as_tensor takes three times as long
         return tensor if self.device == CPU else tensor.to(self.device)
 
-    def _n_real(self, count: int) -> int:
-        """Return how many of ``count`` transitions keep their goals."""
+    def _n_original(self, count: int) -> int:
+        """Return how many of ``count`` transitions keep their original goals."""
         return count - int(self.her_ratio * count)
 
     def sample_demonstrations(self, batch_size: int, env: VecNormalize | None = None) -> HerReplayBufferSamples:
-        """Sample transitions of the demonstrations alone, with their own goals; see :meth:`sample`.
+        """Sample transitions of the demonstrations alone, with their original goals; see :meth:`sample`.
 
         :raises RuntimeError: there are no demonstrations.
         """
@@ -347,13 +356,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def refresh_env(self) -> None:
         """Take ``compute_reward`` from the environment again, after its environments were replaced."""
-        if self._reward is not None and self._reward.of_env:
+        if self._reward is not None and self._reward.from_env:
             self._reward = None
 
     @property
     def samples_while_env_steps(self) -> bool:
         """Whether batches can be sampled during a step of the environment: ``compute_reward`` runs in this process."""
-        return not self._reward_function().remote
+        return not self._reward_function().is_remote
 
     def _reward_function(self) -> RewardFunction:
         if self._reward is None:
@@ -404,35 +413,24 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Return the state to pickle, without the environment and a reward function that belongs to one."""
         state = self.__dict__.copy()
         del state["env"]
-        if self._reward is None or self._reward.of_env or hasattr(self._reward.call, "__self__"):
+        if self._reward is None or self._reward.from_env or hasattr(self._reward.call, "__self__"):
             state["_reward"] = None
         return state
 
 
-RANGES = {
-    "buffer_size": (1, math.inf),
-    "n_envs": (1, math.inf),
-    "n_sampled_goal": (0, math.inf),
-    "n_steps": (1, math.inf),
-    "gamma": (0, 1),
-    "goal_gamma": (0, 1),
-    "demonstration_fraction": (0, 1),
-}
-"""Smallest and largest value of arguments of the buffer."""
+def _require_in_range(low: float, high: float, **arguments: float | None) -> None:
+    """Raise ValueError if an argument, given by its name, is neither None nor a number from ``low`` to ``high``."""
+    for name, value in arguments.items():
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"{name}={value} is invalid; use a number from {low} to {high}.")
 
 
-def _validate(given: Mapping[str, Any]) -> None:
-    """Raise ValueError for an argument of the buffer that is out of its range, or spaces that cannot be stored.
+def _goal_size(observation_space: spaces.Space) -> int:
+    """Return the number of entries of a goal.
 
-    :param given: the constructor's arguments by name.
+    :raises ValueError: the space has no goals, empty ones, or goals of different sizes.
     """
-    for name, (low, high) in RANGES.items():
-        if given[name] is not None and not low <= given[name] <= high:
-            raise ValueError(f"{name}={given[name]} is invalid; use a number from {low} to {high}.")
-    if given["optimize_memory_usage"]:
-        raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once in any case.")
-    space = given["observation_space"]
-    keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+    keys = dict(observation_space.spaces) if isinstance(observation_space, spaces.Dict) else {}
     if missing := sorted({ACHIEVED_GOAL, DESIRED_GOAL} - keys.keys()):
         raise ValueError(f"the observation space has no {' and no '.join(missing)}; use a goal environment.")
     achieved, desired = (int(np.prod(keys[key].shape or ())) for key in (ACHIEVED_GOAL, DESIRED_GOAL))
@@ -440,8 +438,12 @@ def _validate(given: Mapping[str, Any]) -> None:
         raise ValueError(
             f"{ACHIEVED_GOAL} has {achieved} entries and {DESIRED_GOAL} {desired}; use the same number above 0."
         )
-    if (shares := given["goal_part_shares"]) is not None:
-        if len(shares) < 2 or desired % len(shares) or min(shares) < 0 or not sum(shares) > 0:
-            raise ValueError(f"goal_part_shares={shares!r} is invalid; give one weight for each part of equal size.")
-        if given["strategy"] is mix or given["n_steps"] > 1:
-            raise ValueError("goal_part_shares (relay sub-goals) needs n_steps=1 and another strategy than mix.")
+    return achieved
+
+
+def _require_goal_parts(weights: Sequence[float], goal_size: int, n_steps: int, strategy: Strategy) -> None:
+    """Raise ValueError unless each of several equal parts of a goal has a weight, and the options allow parts."""
+    if len(weights) < 2 or goal_size % len(weights) or min(weights) < 0 or not sum(weights) > 0:
+        raise ValueError(f"goal_part_weights={weights!r} is invalid; give one weight for each part of equal size.")
+    if n_steps > 1 or (isinstance(strategy, partial) and strategy.func is mix):
+        raise ValueError("goal_part_weights (relay sub-goals) needs n_steps=1 and another strategy than mix.")

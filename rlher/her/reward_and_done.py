@@ -3,9 +3,9 @@
 SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
 (openai/baselines #720, HighwayEnv #473). Here the part of the reward that does not depend on the goal is kept.
 
-SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, a transition
-relabelled to success then bootstraps beyond the end, and a real success relabelled to another goal is terminal without
-being one.
+SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, a transition that
+reaches its new goal then bootstraps beyond the end. One that reached its original goal is terminal without reaching the
+new one.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,30 +30,35 @@ ROUNDING = 1e-5
 
 @dataclass
 class RewardStatistics:
-    """What the stored transitions show about the reward under their own goals, as JSON values.
+    """What the stored transitions show about the reward under their original goals, as JSON values.
 
-    :param transitions: for each ring of the storage, number of transitions observed.
-    :param values: distinct values of ``compute_reward``, collected until there are three; two mean a sparse reward.
+    :param observed_per_ring: for each ring of the storage, number of transitions observed.
+    :param values: distinct values of ``compute_reward``. Two mean a sparse reward; a third means a dense one, and no
+        more are recorded.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
-    :param ended: transitions that reached their goal and ended the episode.
-    :param continued: transitions that reached their goal and did not end the episode.
+    :param ended_at_goal: transitions that reached their goal and ended the episode.
+    :param went_on_at_goal: transitions that reached their goal and did not end the episode.
     """
 
-    transitions: list[int] = field(default_factory=list)
+    observed_per_ring: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     reward_at_goal: float | None = None
-    ended: int = 0
-    continued: int = 0
+    ended_at_goal: int = 0
+    went_on_at_goal: int = 0
 
 
 @dataclass
 class RewardAndDone:
-    """Computes reward and ``done`` of transitions under new goals, from what it observes under their own goals.
+    """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
 
-    :param reward_function: returns ``compute_reward``; called only where it is needed.
-    :param relabel_done: one of :data:`RELABEL_DONE`. ``keep``: as collected (SB3's). ``success``: where the new goal is
-        reached, and where the episode was terminated for another reason than reaching the old goal, such as a crash.
-        ``never``: nowhere. ``auto``: ``success`` where episodes end on success, else ``keep``.
+    :param get_reward_function: returns ``compute_reward``; called only where it is needed.
+    :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
+
+        - ``keep``: the same as under the original goal, as in SB3.
+        - ``success``: those that reach the new goal, and those that were terminal without reaching the original goal,
+          such as a crash.
+        - ``never``: none.
+        - ``auto``: ``success`` where episodes end on success, else ``keep``.
     :param keep_goal_independent: whether the new reward contains the part that does not depend on the goal.
     :param ends_on_success: whether success terminates an episode. None: whether most of the stored transitions that
         reached their goal were terminal; before the first of them, ``auto`` means ``keep``.
@@ -62,7 +67,7 @@ class RewardAndDone:
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
-    reward_function: Callable[[], RewardFunction]
+    get_reward_function: Callable[[], RewardFunction]
     relabel_done: str = "auto"
     keep_goal_independent: bool = True
     ends_on_success: bool | None = None
@@ -75,14 +80,14 @@ class RewardAndDone:
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
         self.statistics = RewardStatistics()
 
-    # ------------------------------------------------------------------------- rewards under the own goals
+    # ------------------------------------------------------------------------- rewards under original goals
 
-    def update_statistics(self, storage: Storage) -> None:
-        """Observe the transitions added since the last call, and store their goal-independent rewards.
+    def observe(self, storage: Storage) -> None:
+        """Observe the transitions added since the last call, and write their goal-independent rewards into the storage.
 
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
-        since = self.statistics.transitions or [0] * len(storage.added)
+        since = self.statistics.observed_per_ring or [0] * len(storage.added)
         is_needed = self.keep_goal_independent or self.relabel_done in ("auto", "success")
         if not is_needed or since == storage.added.tolist():
             return
@@ -90,7 +95,7 @@ class RewardAndDone:
         for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice
             positions = storage.positions(part)
             rows, next_obs = storage.transitions(part, positions)
-            # Rewards belong to the goal shown after the step; PointMaze may move the goal in a step.
+            # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
             if self.statistics.reward_at_goal is None:
                 self.add_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
@@ -98,7 +103,7 @@ class RewardAndDone:
             storage.rows["goal_independent"][positions] = goal_independent_rewards(
                 rows["reward"], goal_rewards, self.sparse_values
             )
-        self.statistics.transitions = storage.added.tolist()
+        self.statistics.observed_per_ring = storage.added.tolist()
 
     def add_at_goal(self, rewards: Floats) -> None:
         """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`add_rewards`."""
@@ -108,19 +113,19 @@ class RewardAndDone:
     def add_rewards(self, goal_rewards: Floats, terminated: Bools) -> None:
         """Record values of the reward, and count whether episodes end on success.
 
-        :param goal_rewards: (n,) ``compute_reward`` under the transitions' own goals.
+        :param goal_rewards: (n,) ``compute_reward`` under the transitions' original goals.
         :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
         """
         self._add_values(goal_rewards)
         reached = self.is_reached(goal_rewards)
-        self.statistics.ended += int(np.sum(reached & terminated))
-        self.statistics.continued += int(np.sum(reached & ~terminated))
+        self.statistics.ended_at_goal += int(np.sum(reached & terminated))
+        self.statistics.went_on_at_goal += int(np.sum(reached & ~terminated))
 
     def _add_values(self, rewards: Floats) -> None:
         if len(self.statistics.values) <= 2:
             self.statistics.values = sorted({*self.statistics.values, *np.unique(rewards)[:3].tolist()})
 
-    # ----------------------------------------------------------------------------- what follows from them
+    # ----------------------------------------------------------------------------- what follows from these
 
     @property
     def sparse_values(self) -> list[float]:
@@ -141,7 +146,7 @@ class RewardAndDone:
         if self.relabel_done not in ("auto", "success"):
             return self.relabel_done
         seen = self.statistics
-        ends = seen.ended > seen.continued if self.ends_on_success is None else self.ends_on_success
+        ends = seen.ended_at_goal > seen.went_on_at_goal if self.ends_on_success is None else self.ends_on_success
         return "success" if (ends or self.relabel_done == "success") and self.threshold is not None else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals
@@ -163,8 +168,8 @@ class RewardAndDone:
         """Return (n,) ``done`` of transitions under new goals.
 
         :param goal_rewards: (n,) ``compute_reward`` under the new goals.
-        :param terminated: (n,) whether the transition as collected was terminal, time-outs excepted.
-        :param original_goal_rewards: (n,) ``compute_reward`` under the goals as collected.
+        :param terminated: (n,) whether the transition was terminal under its original goal, time-outs excepted.
+        :param original_goal_rewards: (n,) ``compute_reward`` under the original goals.
         """
         mode = self.done_mode
         if mode == "keep":
@@ -183,7 +188,7 @@ class RewardAndDone:
     def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         infos = None if storage.infos is None else list(storage.infos[positions])
-        return self.reward_function()(storage.next_achieved.take(positions, axis=0), goals, infos)
+        return self.get_reward_function()(storage.next_achieved.take(positions, axis=0), goals, infos)
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
@@ -193,7 +198,7 @@ def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values
     returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
 
     :param stored: (n,) rewards from the environment's ``step``.
-    :param goal_rewards: (n,) ``compute_reward`` of the same transitions and their own goals.
+    :param goal_rewards: (n,) ``compute_reward`` of the same transitions under their original goals.
     :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
     """
     tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))

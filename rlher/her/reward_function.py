@@ -30,12 +30,12 @@ class RewardFunction:
     rows, after one warning.
 
     :param call: the function, vectorised or not.
-    :param of_env: whether it was taken from an environment, and so is not pickled.
-    :param remote: whether it runs in another process, which must not be in the middle of a step.
+    :param from_env: whether it was taken from an environment, and so is not pickled.
+    :param is_remote: whether it runs in another process, which must not be in the middle of a step.
     """
 
-    def __init__(self, call: Callable[..., Any], of_env: bool = False, remote: bool = False) -> None:
-        self.call, self.of_env, self.remote = call, of_env, remote
+    def __init__(self, call: Callable[..., Any], from_env: bool = False, is_remote: bool = False) -> None:
+        self.call, self.from_env, self.is_remote = call, from_env, is_remote
         self._vectorised: bool | None = None
 
     @classmethod
@@ -52,12 +52,12 @@ class RewardFunction:
             inner = inner.venv
         local = inner.envs[0] if hasattr(inner, "envs") else getattr(inner, "reward_env", None)
         if local is not None:
-            return cls(local.get_wrapper_attr("compute_reward"), of_env=True)
+            return cls(local.get_wrapper_attr("compute_reward"), from_env=True)
 
-        def remote(achieved: Any, desired: Any, info: Any) -> Any:
+        def call(achieved: Any, desired: Any, info: Any) -> Any:
             return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
 
-        return cls(remote, of_env=True, remote=True)
+        return cls(call, from_env=True, is_remote=True)
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
         """Return the (n,) rewards of n pairs of goals.
@@ -111,8 +111,8 @@ def batch_problem(
 def _row_by_row(
     compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
 ) -> Floats:
-    each = [compute_reward(*row) for row in zip(achieved, desired, infos, strict=True)]
-    return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in each])
+    rewards = [compute_reward(*row) for row in zip(achieved, desired, infos, strict=True)]
+    return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in rewards])
 
 
 def _copies(infos: Sequence[dict]) -> list[dict]:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.files import atomic_write
-from rlher.core.safe_read import stored_arrays
+from rlher.core.safe_files import open_arrays
 from rlher.her.storage import Storage
 
-VERSION = 11
+VERSION = 12
 STATE = "state"
 """Name of the array that holds the metadata of the file, as JSON text."""
 PREFIX = "priorities/"
@@ -33,7 +33,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
     """
     state = {
         "version": VERSION,
-        "layout": str(storage.layout),
+        "layout": storage.layout.fingerprint(),
         "sizes": storage.sizes.tolist(),
         "n_envs": storage.n_envs,
         "added": storage.added.tolist(),
@@ -50,18 +50,18 @@ def load(
 ) -> tuple[Storage, dict[str, Any], dict[str, NDArray]]:
     """Return a storage with the content of a file, and the ``extra`` and ``priorities`` that it was saved with.
 
-    :param make_storage: returns an empty storage for that many steps of demonstrations.
+    :param make_storage: returns an empty storage for the given number of steps of demonstrations.
     :raises Exception: the file holds no buffer, or one of other spaces, another capacity or another number of
         environments; or one of JSON, NumPy or zip, because it is damaged.
     """
-    with stored_arrays(Path(path)) as stored:
+    with open_arrays(Path(path)) as stored:
         arrays = dict(stored)
     state = json.loads(str(arrays.pop(STATE))) if STATE in arrays else {}
     if state.get("version") != VERSION:
         raise ValueError("it holds no replay buffer that this version can read; check the path")
     sizes, n_envs = state["sizes"], state["n_envs"]
     storage = make_storage(sum(sizes[n_envs:]))
-    if state["layout"] != str(storage.layout):
+    if state["layout"] != storage.layout.fingerprint():
         raise ValueError("it has other spaces; use its environment")
     if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")

@@ -2,18 +2,18 @@
 
 A transition is one packed row: an observation with the action and reward that followed it. The observation after
 transition i is that of transition i + 1 or, at an episode's last transition, ``last_obs[episode]``. Each observation is
-therefore stored once. Overwriting the oldest transition only advances its episode's ``first_id``, so nothing is ever
-moved, and a ring that was filled once stays full.
+therefore stored once. To overwrite the oldest transition, only its episode's ``first_id`` advances. Nothing is moved,
+and a full ring stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
 misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
 each transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They
 have the environment's precision, because rewards depend on it.
 
-Each ring counts its transitions from 0. The *id* of a transition is this count plus :data:`IDS_PER_RING` times the
-ring's index; environment i has ring i, and the demonstrations have the last one. So consecutive transitions of an
-episode have consecutive ids. The *position* of a transition in the arrays is its ring's start plus the count modulo the
-ring's size.
+Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
+:data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and the demonstrations have the last one. So
+consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
+start plus the serial number modulo the ring's size.
 """
 
 from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ class Layout:
         achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
         return cls(np.dtype(fields, align=True), obs, achieved, goal_parts)
 
-    def __str__(self) -> str:
+    def fingerprint(self) -> str:
         """Return what differs between spaces whose transitions cannot be exchanged."""
         return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
 
@@ -209,12 +209,12 @@ class Storage:
 
     def _take_position(self, ring: int) -> int:
         """Return the position of the running episode's next transition, after evicting the oldest one from it."""
-        number, size = int(self.added[ring]), int(self.sizes[ring])
-        position = int(self.starts[ring]) + number % size
-        self.added[ring] = number + 1
-        self.last_id[self.newest_episode[ring]] = ring * IDS_PER_RING + number
-        if number >= size:
-            self.first_id[self.rows["episode"][position]] = ring * IDS_PER_RING + number - size + 1
+        serial, size = int(self.added[ring]), int(self.sizes[ring])
+        position = int(self.starts[ring]) + serial % size
+        self.added[ring] = serial + 1
+        self.last_id[self.newest_episode[ring]] = ring * IDS_PER_RING + serial
+        if serial >= size:
+            self.first_id[self.rows["episode"][position]] = ring * IDS_PER_RING + serial - size + 1
         return position
 
     def _store_infos(self, positions: Positions, infos: list[dict[str, Any]]) -> None:
@@ -258,17 +258,17 @@ class Storage:
     def ids(self, ring: int, since: int = 0) -> Ids:
         """Return the ids of a ring's transitions, the oldest first.
 
-        :param since: leave out transitions with a smaller number.
+        :param since: leave out transitions with a smaller serial number.
         """
         oldest = max(self.added[ring] - self.sizes[ring], since)
         return ring * IDS_PER_RING + np.arange(oldest, self.added[ring])
 
-    def ids_since(self, numbers: Iterable[int]) -> Ids:
-        """Return the ids of all transitions but the first ``numbers[ring]`` that were added to each ring.
+    def ids_since(self, serials: Iterable[int]) -> Ids:
+        """Return the ids of the transitions with these serial numbers or greater ones.
 
-        :param numbers: one for each of the first rings; the other rings are left out.
+        :param serials: one for each of the first rings; the other rings are left out.
         """
-        return np.concatenate([self.ids(ring, number) for ring, number in enumerate(numbers)])
+        return np.concatenate([self.ids(ring, serial) for ring, serial in enumerate(serials)])
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
@@ -290,9 +290,9 @@ class Storage:
             stored = min(added, self.capacity)
             return added - stored + (rng.random(count) * stored).astype(np.int64)
         ends = np.cumsum(self._counts[: self.n_envs])
-        number = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
-        env = np.searchsorted(ends, number, side="right")
-        return number + (np.arange(self.n_envs) * IDS_PER_RING + self.added[: self.n_envs] - ends)[env]
+        index = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
+        env = np.searchsorted(ends, index, side="right")
+        return index + (np.arange(self.n_envs) * IDS_PER_RING + self.added[: self.n_envs] - ends)[env]
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over the demonstrations."""
@@ -302,8 +302,8 @@ class Storage:
         """Return the positions of transitions in the arrays."""
         if len(self.sizes) == 1:  # the usual case in a third of the time
             return ids % self.capacity
-        ring, number = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        return self.starts.take(ring) + number % self.sizes.take(ring)
+        ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
+        return self.starts.take(ring) + serial % self.sizes.take(ring)
 
     def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
         """Return the position of the newest transition of each of these rings, none of which is empty."""
@@ -317,10 +317,11 @@ class Storage:
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of transitions that are stored, demonstrations included."""
-        ring, number = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
+        ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         exists = (ring >= 0) & (ring < len(self.sizes))
-        added, size = (of_ring[np.where(exists, ring, 0)] for of_ring in (self.added, self.sizes))
-        return exists & (number < added) & (number >= added - size)
+        ring = np.where(exists, ring, 0)
+        added = self.added[ring]
+        return exists & (serial < added) & (serial >= added - self.sizes[ring])
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of demonstrations."""
@@ -361,14 +362,13 @@ class Storage:
         """
         if "infos" in arrays and self.infos is None:
             self.infos = np.empty(len(self.rows), dtype=object)
-        by_position, positions = ["rows", "next_achieved"], self.positions(self.all_ids())
-        by_position += ["infos"] if "infos" in arrays else []
-        places = dict.fromkeys(by_position, positions) | dict.fromkeys(EPISODE_ARRAYS, arrays["episodes"])
-        for name, at in places.items():
-            values, into = arrays[name], getattr(self, name)
-            if values.dtype != into.dtype or values.shape != (len(at), *into.shape[1:]):
+        by_position = ["rows", "next_achieved", *(["infos"] if "infos" in arrays else [])]
+        indices = dict.fromkeys(by_position, self.positions(self.all_ids()))
+        for name, index in (indices | dict.fromkeys(EPISODE_ARRAYS, arrays["episodes"])).items():
+            values, target = arrays[name], getattr(self, name)
+            if values.dtype != target.dtype or values.shape != (len(index), *target.shape[1:]):
                 raise ValueError(f"its {name} have another type or shape")
-            into[at] = values
+            target[index] = values
         rings = np.flatnonzero(self.added)
         self.newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from rlher.config.training import TrainConfig
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, first_line, require_package
-from rlher.core.safe_read import require_safe_to_write
+from rlher.core.safe_files import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressTable, Rows
@@ -39,7 +39,7 @@ POLL_SECONDS = 1.0
 class Job(NamedTuple):
     """A call of a function.
 
-    :param key: by which :meth:`Jobs.end` knows the job.
+    :param key: by which :meth:`Jobs.on_end` knows the job.
     :param function: it can be pickled.
     :param log: file to which the output of a process of this machine is appended.
     """
@@ -52,16 +52,16 @@ class Job(NamedTuple):
 class Jobs(Rows, Protocol):
     """What :func:`run_jobs` runs; it also supplies the rows of the progress table."""
 
-    def start(self, free: int) -> Iterable[Job]:
+    def next_jobs(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now; called about once a second."""
 
-    def end(self, key: Any, future: Future) -> None:
+    def on_end(self, key: Any, future: Future) -> None:
         """Record the end of a job.
 
         :param future: has what the function raised; WorkerLost if its worker died.
         """
 
-    def stop(self) -> None:
+    def on_stop(self) -> None:
         """Record that the running jobs were stopped."""
 
     def is_complete(self) -> bool:
@@ -77,19 +77,19 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
     with ProgressTable(jobs, show_progress) as table:
         try:
             while running or not jobs.is_complete():
-                for job in jobs.start(pool.size - len(running)):
+                for job in jobs.next_jobs(pool.size - len(running)):
                     running[pool.submit(job)] = job.key
                 table.update()
                 if not running:  # others run the last jobs
                     time.sleep(POLL_SECONDS)
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    jobs.end(running[future], future)
+                    jobs.on_end(running[future], future)
                     del running[future]
         except BaseException:
             if running:
                 print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
             pool.stop()
-            jobs.stop()
+            jobs.on_stop()
             table.update()
             raise
         table.update()

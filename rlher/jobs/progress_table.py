@@ -14,7 +14,7 @@ from rich.table import Table
 from rlher.core.console import can_redraw, escape_control, format_seconds
 
 
-class Row(NamedTuple):
+class ProgressRow(NamedTuple):
     """A run or a trial.
 
     :param cells: of the columns after name and state.
@@ -44,7 +44,7 @@ class Rows(Protocol):
     columns: Sequence[str]
     total: int
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProgressRow]:
         """Return the rows as they are now."""
 
 
@@ -85,13 +85,13 @@ class ProgressTable:
                 self._printed.add(line)
                 print(escape_control(f"{done:>4}/{self._source.total}  {line}{self._time_left(rows)}"), file=sys.stderr)
 
-    def _lines(self, rows: list[Row]) -> Iterator[str]:
+    def _lines(self, rows: list[ProgressRow]) -> Iterator[str]:
         for row in rows:
             values = (f"{heading} {cell}" for heading, cell in zip(self._source.columns[2:], row.cells, strict=True))
             if row.is_printed:
                 yield f"{row.name} {row.state}" + (f": {row.reason}" if row.reason else f"  {'  '.join(values)}")
 
-    def _table(self, rows: list[Row]) -> Table:
+    def _table(self, rows: list[ProgressRow]) -> Table:
         counts = ", ".join(f"{number} {state}" for state, number in Counter(row.state for row in rows).items())
         title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left(rows)}"
         table = Table(*self._source.columns, title=escape(escape_control(title)), title_justify="left")
@@ -100,7 +100,7 @@ class ProgressTable:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
         return table
 
-    def _time_left(self, rows: list[Row]) -> str:
+    def _time_left(self, rows: list[ProgressRow]) -> str:
         """Return the time left, estimated from the work since this command started."""
         done, total = sum(row.share for row in rows), self._source.total
         if done <= self._done_at_start or done >= total:

@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import tenacity
+from omegaconf import OmegaConf
 
+from rlher.config.key import to_object, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
 from rlher.core.console import command_line, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
-from rlher.core.nested import finite_float
-from rlher.core.safe_read import read_json, read_text, require_no_link
+from rlher.core.safe_files import finite_float, read_json, read_text, require_no_link
 from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
-from rlher.jobs.progress_table import Row
+from rlher.jobs.progress_table import ProgressRow
 from rlher.run import lookup
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 
@@ -46,7 +47,7 @@ SWEEP_KEYS = ("workers", "launcher", "ray_address")
 class SweepRun:
     """A run of a sweep.
 
-    :param name: its overrides that other runs of the sweep do not have: ``seed=3``.
+    :param name: its overrides that other runs of the sweep do not have: ``seed=3``; all of them if it is the only run.
     :param command: the command line of this run alone, for the run folder.
     :param reason: why it failed.
     """
@@ -85,14 +86,14 @@ class SweepRun:
                 last = {name: float(value) for name, value in (rows[-1] if rows else {}).items() if value}
         return {name: value for name, value in last.items() if finite_float(value) is not None}
 
-    def row(self) -> Row:
+    def row(self) -> ProgressRow:
         """Return the row of the progress table."""
         last, cells = self.last_evaluation(), ("0", "–", "–")
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
         started, ended = self.state != WAITING, self.state in (FAILED, FINISHED)
         share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
-        return Row(self.name, self.state, cells, started, started, share, self.reason)
+        return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=self.reason)
 
 
 class Sweep(Jobs):
@@ -105,17 +106,17 @@ class Sweep(Jobs):
         self.runs, self.total = runs, len(runs)
         self.title = agents.pop() if len(agents) == 1 else "sweep"
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProgressRow]:
         """Return the rows of the table, by state."""
         return [run.row() for run in sorted(self.runs, key=lambda run: STATES.index(run.state))]
 
-    def start(self, free: int) -> Iterator[Job]:
+    def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
             yield Job(run, partial(train_or_resume, run.config, run.command), run.log)
 
-    def end(self, run: SweepRun, future: Future) -> None:
+    def on_end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
         error = future.exception()
         run.state = FAILED if error else FINISHED
@@ -125,7 +126,7 @@ class Sweep(Jobs):
             lost = isinstance(error, WorkerLost)
             run.exit_code, run.reason = 1, f"its process {error}" if lost else describe_error(error)
 
-    def stop(self) -> None:
+    def on_stop(self) -> None:
         """Mark the running runs as interrupted."""
         for run in self.runs:
             run.state = INTERRUPTED if run.state == RUNNING else run.state
@@ -139,7 +140,7 @@ def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list
     """Train the runs of a sweep that are not finished.
 
     :param composed: overrides and config of each run; the first one says how many are trained at a time.
-    :return: the runs without repetitions, and the exit code: the largest of any run, or 130 after Ctrl-C.
+    :return: the distinct runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
     config = composed[0][1]
@@ -171,23 +172,25 @@ def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list
 
 def sweep_runs(composed: Sequence[tuple[list[str], TrainConfig]]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone."""
-    common = set.intersection(*(set(overrides) for overrides, _ in composed)) if len(composed) > 1 else set()
+    distinct = {tuple(overrides) for overrides, _ in composed}
+    common = set.intersection(*map(set, distinct)) if len(distinct) > 1 else set()
     runs = []
     for overrides, config in composed:
-        own = [each for each in overrides if each.partition("=")[0] not in SWEEP_KEYS]
-        name = " ".join(each for each in overrides if each not in common)
-        runs.append(SweepRun(name, command_line(["rlher", "train", *own]), config))
+        run_overrides = [override for override in overrides if override.partition("=")[0] not in SWEEP_KEYS]
+        name = " ".join(override for override in overrides if override not in common)
+        runs.append(SweepRun(name, command_line(["rlher", "train", *run_overrides]), config))
     return runs
 
 
 def _distinct_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
     runs: dict[str, SweepRun] = {}
-    for each in composed:
-        config = each.config
+    for run in composed:
+        config = run.config
+        # A task of Ray has another current folder.
+        logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         # One thread each, because runs side by side that use all cores slow each other down.
-        logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs  # a task's folder is another
-        run = replace(each, config=replace(config, logs=logs, threads=config.threads or 1, progress=True))
+        run = replace(run, config=replace(config, logs=logs, threads=config.threads or 1, progress=True))
         other = runs.setdefault(experiment_id(run.config), run)
         if other is not run:
             warn(f"left out {run.name}: the same experiment as {other.name}.")
@@ -208,14 +211,14 @@ def train_or_resume(config: TrainConfig, command: str) -> None:
     from rlher.training.trainer import train_new_run
 
     folder = lookup.find_experiment(config)
-    if folder and lookup.is_finished(folder):  # Ray repeats a task whose node died before it reported the end
+    if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
     run, result = _resume(folder, config, command) if folder else train_new_run(config, command)
     print_result(run, result)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if result.status is not Status.FINISHED:
-        raise RunError(result.error)
+        raise RunError(f"{result.error}.")
 
 
 @tenacity.retry(
@@ -225,8 +228,12 @@ def train_or_resume(config: TrainConfig, command: str) -> None:
     reraise=True,
 )
 def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
-    """Resume a run, as soon as no other process trains it."""
+    """Resume a run, as soon as no other process trains it. Its runtime keys are those of the sweep."""
     from rlher.training.resume import resume
 
-    found = lookup.find(str(folder), config.logs, config.trust_code)
-    return resume(found, found.config, command)
+    run = lookup.open_run(str(folder), config.logs, config.trust_code)
+    resumed = OmegaConf.structured(run.config)
+    for key, field, value in values_by_key(config):
+        if {"experiment", "resume"} <= set(field.metadata["ignored_by"]):
+            OmegaConf.update(resumed, key, value)
+    return resume(run, to_object(resumed), command)

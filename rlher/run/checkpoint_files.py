@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlher.core.errors import DamagedFile, first_line, unreadable
 from rlher.core.files import sync, write_json
-from rlher.core.safe_read import links_outside
+from rlher.core.safe_files import links_outside
 
 MANIFEST = "checkpoint.json"
 KEPT_CHECKPOINTS = 2
@@ -36,8 +36,8 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
         fill(temporary)
         sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
         write_json(temporary / MANIFEST, {"timesteps": timesteps, "sha256": sums})
-        for each in (*temporary.iterdir(), temporary):
-            sync(each)
+        for file in (*temporary.iterdir(), temporary):
+            sync(file)
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
@@ -53,8 +53,8 @@ def newest_first(parent: Path) -> list[Path]:
     """Return the checkpoints of a run, newest first."""
     if not parent.is_dir():
         return []
-    found = (each for each in parent.iterdir() if each.is_dir() and each.name.isdecimal())
-    return sorted(found, key=timesteps_of, reverse=True)
+    checkpoints = (path for path in parent.iterdir() if path.is_dir() and path.name.isdecimal())
+    return sorted(checkpoints, key=timesteps_of, reverse=True)
 
 
 def timesteps_of(folder: Path) -> int:
@@ -87,7 +87,7 @@ def verify(folder: Path) -> None:
 def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
     """Return the newest checkpoint whose checksums match, and rename newer ones.
 
-    :return: the checkpoint, if any, and a note for each one renamed.
+    :return: the checkpoint, if any, and a note for each damaged one, without full stop.
     :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
     """
     damaged = []
@@ -97,9 +97,10 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
         except DamagedFile as error:
             aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
             shutil.rmtree(aside, ignore_errors=True)  # of an earlier resume
-            damaged.append(f"{str(error).rstrip('.')}; the checkpoint was renamed to {aside.name}.")
             with contextlib.suppress(OSError):
                 checkpoint.rename(aside)
+            outcome = "cannot be renamed" if checkpoint.exists() else f"was renamed to {aside.name}"
+            damaged.append(f"{first_line(error)}; the checkpoint {outcome}")
         except OSError as error:
             raise unreadable(checkpoint, error) from error
         else:

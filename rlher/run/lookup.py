@@ -1,18 +1,18 @@
 """Find run folders: by name, the newest one, the last one that is not finished, and the agents that come with rlher."""
 
-import glob
+import re
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.safe_read import links_outside, read_json
-from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, read_config, safe_name
+from rlher.core.safe_files import links_outside, read_json
+from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, read_config, safe_name
 from rlher.run.trust import require_no_code
 
 
-def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
+def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder; the newest one under ``logs`` if none is named, or of an environment that is named.
 
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
@@ -22,7 +22,7 @@ def find(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """
     folder = Path(run) if run else _newest(Path(logs))
     if run and not Path(run).exists():  # rlher enjoy FetchReach-v4
-        folder = _newest(Path(logs), glob.escape(safe_name(run))) or folder
+        folder = _newest(Path(logs), re.escape(safe_name(run))) or folder
     if folder is None:
         raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
     try:
@@ -44,15 +44,15 @@ def model_of_file(file: Path) -> tuple[str, str] | None:
     return (str(folder), file.stem.removesuffix("_model")) if is_in_run else None
 
 
-def latest_unfinished(logs: str, trust_code: bool = False) -> RunFolder:
+def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 
-    :param trust_code: as for :func:`find`.
+    :param trust_code: as for :func:`open_run`.
     :raises UserError: there is no run at all.
     """
     configs = [folder / CONFIG for folder in _run_folders(Path(logs)) if not is_finished(folder)]
     latest = max(configs, key=_modified, default=None)
-    return find(str(latest.parent) if latest else None, logs, trust_code)
+    return open_run(str(latest.parent) if latest else None, logs, trust_code)
 
 
 def find_experiment(config: TrainConfig) -> Path | None:
@@ -61,10 +61,9 @@ def find_experiment(config: TrainConfig) -> Path | None:
     If there are several, it is the finished one, or else the one that was started last.
     """
     identity = experiment_id(config)
-    folders = Path(config.logs, config.algo.label).glob(f"{glob.escape(safe_name(config.env.label))}_*")
-    own = [each for each in folders if not links_outside(each, Path(config.logs))]
-    found = [each for each in own if read_json(each / METADATA).get("experiment") == identity]
-    return max(found, key=lambda each: (is_finished(each), _modified(each / METADATA)), default=None)
+    folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)))
+    same = [folder for folder in folders if read_json(folder / METADATA_FILE).get("experiment") == identity]
+    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA_FILE)), default=None)
 
 
 def is_finished(folder: Path) -> bool:
@@ -78,10 +77,10 @@ def steps_of(run: RunFolder) -> int:
     return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned
 
 
-def _newest(logs: Path, env: str = "*") -> Path | None:
+def _newest(logs: Path, env: str = ".*") -> Path | None:
     """Return the run whose model was written last, or the newest run if none has a model.
 
-    :param env: pattern of the name of its environment.
+    :param env: regular expression for the name of its environment.
     """
     folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
@@ -89,12 +88,14 @@ def _newest(logs: Path, env: str = "*") -> Path | None:
     return newest and newest.parent
 
 
-def _run_folders(logs: Path, env: str = "*") -> list[Path]:
-    """Return the numbered run folders under ``logs``, without bundled agents, which have no number.
+def _run_folders(logs: Path, env: str = ".*") -> list[Path]:
+    """Return the run folders ``<env>_<number>`` under ``logs``. Bundled agents, which have no number, are left out.
 
-    None is behind a link: commands write into the folder that they find.
+    Folders behind a link are left out as well, because commands write into the folder that they find.
     """
-    return [path.parent for path in logs.glob(f"*/{env}_[0-9]*/{CONFIG}") if not links_outside(path.parent, logs)]
+    name = re.compile(rf"{env}_\d+")
+    folders = [config.parent for config in logs.glob(f"*/*/{CONFIG}") if name.fullmatch(config.parent.name)]
+    return [folder for folder in folders if not links_outside(folder, logs)]
 
 
 def _modified(path: Path) -> float:

@@ -17,10 +17,10 @@ from typing import Any
 from rlher.config.training import TrainConfig, keys_that_name_code
 from rlher.core import machine
 from rlher.core.console import command_line
-from rlher.core.safe_read import read_text
+from rlher.core.safe_files import read_text
 from rlher.run.trust import is_signed
 
-COMMANDS, METADATA = "command.txt", "meta.json"
+COMMAND_FILE, METADATA_FILE = "command.txt", "meta.json"
 """Files that say how a run was made."""
 PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "highway-env", "numpy")
 """Packages on whose versions results depend."""
@@ -93,13 +93,13 @@ def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
 
     :param signed: file in the folder that is signed if this user wrote it.
     """
-    found, is_own = [], is_signed(folder / signed)
-    for line in read_text(folder / COMMANDS).splitlines():
+    safe, is_own = [], is_signed(folder / signed)
+    for line in read_text(folder / COMMAND_FILE).splitlines():
         with contextlib.suppress(ValueError):  # a quote that is not closed
             words = [word for word in shlex.split(line) if not re.match(r"[-+]*trust.code\b", word)]
             if words[:1] == ["rlher"] and line.isprintable() and (is_own or not any(map(_may_name_code, words))):
-                found.append(command_line(words))
-    return found
+                safe.append(command_line(words))
+    return safe
 
 
 def _may_name_code(word: str) -> bool:

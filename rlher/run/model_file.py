@@ -19,7 +19,7 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import write_bytes
-from rlher.core.safe_read import open_zip, read_tensors
+from rlher.core.safe_files import open_zip, read_tensors
 
 SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
@@ -134,10 +134,10 @@ def _require_spaces(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None
     if SPACES not in archive.namelist():
         return
     trained = json.loads(archive.read(SPACES))
-    for part, found in _spaces_of(model).items():
-        if trained[part] != found:
+    for part, space in _spaces_of(model).items():
+        if trained[part] != space:
             raise UserError(
-                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {found}; use the "
+                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {space}; use the "
                 "environment's options from the training."
             )
 

@@ -31,8 +31,8 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
-from rlher.core.safe_read import read_yaml, require_no_link
-from rlher.run.metadata import COMMANDS, METADATA, describe_run
+from rlher.core.safe_files import read_yaml, require_no_link
+from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 from rlher.run.trust import interpolations, sign
 
 CONFIG = "config.yaml"
@@ -66,14 +66,14 @@ class RunFolder:
         return self.folder / MODELS.get(which, f"models/{which}.zip")
 
     def resolve_model(self, name: str) -> str:
-        """Return the model that ``model=`` names, for :meth:`model`.
+        """Return the model that ``model=`` names, for :meth:`model_path`.
 
         :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
             last one if there is no best.
         :raises UserError: it is none of these, or there is no model after that number of steps.
         """
         if name == "auto":
-            return next((each for each in MODELS if self.model_path(each).exists()), "best")
+            return next((model for model in MODELS if self.model_path(model).exists()), "best")
         kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
         if name in (*MODELS, *kept):
             return name
@@ -123,8 +123,8 @@ def read_config(folder: Path) -> TrainConfig:
     path = folder / CONFIG
     try:
         values = read_yaml(path)
-        if found := interpolations(values):  # a run's config is written with all of them resolved
-            raise ValueError(f"it contains the interpolation {found[0]!r}")
+        if unresolved := interpolations(values):  # a run's config is written with all of them resolved
+            raise ValueError(f"it contains the interpolation {unresolved[0]!r}")
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         if (name := values["algo"]["name"]) not in ALGORITHMS:
@@ -136,7 +136,7 @@ def read_config(folder: Path) -> TrainConfig:
     except OSError as error:
         raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
-        raise DamagedFile(path, first_line(error)) from None  # Python prints a cause as it is, with a stranger's text
+        raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
 
 
 def _inode(folder: Path) -> int | None:
@@ -160,8 +160,8 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, com
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         run.write_config(working_folder)
-        write_text(folder / COMMANDS, command + "\n")
-        write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
+        write_text(folder / COMMAND_FILE, command + "\n")
+        write_json(folder / METADATA_FILE, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)
     return run

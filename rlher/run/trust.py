@@ -1,8 +1,8 @@
 """Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
 
-1. Nothing is unpickled, see :mod:`rlher.core.safe_read` and :mod:`rlher.run.model_file`.
+1. Nothing is unpickled, see :mod:`rlher.core.safe_files` and :mod:`rlher.run.model_file`.
 2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_no_code`.
-3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_read`.
+3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_files`.
 
 The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
 path of its folder, and of the folder in which the command ran, because modules are looked for there. The key is drawn
@@ -14,15 +14,17 @@ import hashlib
 import hmac
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
-from rlher.core.files import atomic_write
-from rlher.core.safe_read import MAX_TEXT_BYTES, require_no_link, require_regular_file
+from rlher.core.files import sync
+from rlher.core.nested import leaves, value_at
+from rlher.core.safe_files import MAX_TEXT_BYTES, require_no_link, require_regular_file
 
-PREFIX = "# signature: "
+SIGNATURE_PREFIX = "# signature: "
 KEY_BYTES = 32
 
 WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
@@ -48,43 +50,29 @@ def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
     :param trusted: the config without the file's values; the code that it names is trusted.
     """
     known = _named_code(trusted)
-    named = [each for each in _named_code(values) if each not in known]
-    if named and not is_signed(path):
-        raise UntrustedCode(path, *named[0])
+    unknown = [code for code in _named_code(values) if code not in known]
+    if unknown and not is_signed(path):
+        raise UntrustedCode(path, *unknown[0])
 
 
 def _named_code(values: Any) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values."""
-    found = []
-    for key, item in keys_that_name_code().items():
-        value = _value(values, key)
+    named = []
+    for key, field in keys_that_name_code().items():
+        value = value_at(values, key)
         # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
-        leaves = [leaf for leaf in _leaves(value) if not isinstance(leaf, int | float | None)]
-        named = [value] if isinstance(value, list) else leaves
-        is_choice = "choices" in item.metadata  # other text than module:name is no valid choice
-        found += [(key, each) for each in named if each and (":" in str(each) or not is_choice)]
-    if ":" in str(env_id := _value(values, "env.id")):  # module:Id
-        found.append(("env.id", env_id))
-    return found + [("interpolation", text) for text in interpolations(values)]
-
-
-def _value(values: Any, key: str) -> Any:
-    """Return the value of a dotted key, None if there is none."""
-    for name in key.split("."):
-        values = values.get(name) if isinstance(values, dict) else None
-    return values
+        texts = [leaf for leaf in leaves(value) if not isinstance(leaf, int | float | None)]
+        candidates = [value] if isinstance(value, list) else texts
+        is_choice = "choices" in field.metadata  # other text than module:name is no valid choice
+        named += [(key, code) for code in candidates if code and (":" in str(code) or not is_choice)]
+    if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
+        named.append(("env.id", env_id))
+    return named + [("interpolation", text) for text in interpolations(values)]
 
 
 def interpolations(values: Any) -> list[str]:
     """Return the texts in nested values that refer to something else, such as ``${oc.env:HOME}``."""
-    return [leaf for leaf in _leaves(values) if isinstance(leaf, str) and "${" in leaf]
-
-
-def _leaves(value: Any) -> list[Any]:
-    """Return the values in nested mappings and lists, and names of mappings such as ``module:name``."""
-    if isinstance(value, dict):  # the names in `her.goal_mix` may be code
-        value = [*(name for name in value if ":" in str(name)), *value.values()]
-    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list) else [value]
+    return [leaf for leaf in leaves(values) if isinstance(leaf, str) and "${" in leaf]
 
 
 def require_no_links(folder: Path) -> None:
@@ -109,13 +97,9 @@ def sign(text: str, folder: Path, working_folder: Path) -> str:
     :param working_folder: where the command was started.
     """
     try:
-        key = _key_file()
-        if not key.exists():
-            key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_write(key) as temporary:
-                temporary.chmod(0o600)
-                temporary.write_bytes(secrets.token_bytes(KEY_BYTES))
-        return f"{text}{PREFIX}{_digest(text, folder, working_folder)}\n"
+        if not _key_file().exists():
+            _create_key(_key_file())
+        return f"{text}{SIGNATURE_PREFIX}{_digest(text, folder, working_folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
 
@@ -124,13 +108,26 @@ def is_signed(path: Path) -> bool:
     """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         require_regular_file(path, MAX_TEXT_BYTES)
-        text, prefix, digest = path.read_text(encoding="utf-8").rpartition(PREFIX)
+        text, prefix, digest = path.read_text(encoding="utf-8").rpartition(SIGNATURE_PREFIX)
         return bool(prefix) and hmac.compare_digest(_digest(text, path.parent, Path.cwd()), digest.strip())
     return False
 
 
+def _create_key(path: Path) -> None:
+    """Write a new key, complete from the start, unless another process has written one in the meantime."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, buffering=0) as temporary:  # only the user can read it
+        temporary.write(secrets.token_bytes(KEY_BYTES))
+        sync(Path(temporary.name))
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary.name, path)
+
+
 def _digest(text: str, folder: Path, working_folder: Path) -> str:
-    """:raises OSError: there is no key, or it is damaged."""
+    """Return the keyed hash of a text and its folders.
+
+    :raises OSError: there is no key, or it is damaged.
+    """
     key = _key_file().read_bytes()
     if len(key) != KEY_BYTES:
         raise OSError(f"{_key_file()} is damaged")
@@ -139,7 +136,10 @@ def _digest(text: str, folder: Path, working_folder: Path) -> str:
 
 
 def _key_file() -> Path:
-    """:raises RuntimeError: the user has no home folder."""
+    """Return the path of the user's key, which may not exist.
+
+    :raises RuntimeError: the user has no home folder.
+    """
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     # The standard says to ignore a relative path, which would be in the current folder.
     return (state if state.is_absolute() else Path.home() / ".local" / "state") / "rlher" / "key"

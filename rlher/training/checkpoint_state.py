@@ -8,17 +8,16 @@
 """
 
 import json
-import random
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch as th
 
 from rlher.algos.training_loop import OverlappingAlgorithm
-from rlher.core.safe_read import stored_arrays
+from rlher.core.rng import get_rng_state, set_rng_state
+from rlher.core.safe_files import open_arrays
 from rlher.run import model_file
 from rlher.run.checkpoint_files import timesteps_of
 
@@ -49,10 +48,7 @@ def save(folder: Path, model: OverlappingAlgorithm, progress: dict[str, Any]) ->
         "recent": {name: list(getattr(model, name)) for name in STATISTICS},
         "updates_due": model.updates_due,
         "generators": {
-            "python": random.getstate(),
-            "numpy": np.random.get_state(legacy=False),
-            "torch": th.get_rng_state(),
-            "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else [],
+            **get_rng_state(),
             "action_space": model.action_space.np_random.bit_generator.state,
             "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
@@ -85,13 +81,8 @@ def restore_generators(saved: dict[str, Any], model: OverlappingAlgorithm) -> No
 
     :param saved: ``"generators"`` of ``state.json``.
     """
-    version, internal, gauss = saved["python"]
-    random.setstate((version, tuple(internal), gauss))
-    np.random.set_state(saved["numpy"])
+    set_rng_state(saved)
     model.action_space.np_random.bit_generator.state = saved["action_space"]
-    th.set_rng_state(th.tensor(saved["torch"], dtype=th.uint8))
-    if len(saved["cuda"]) == th.cuda.device_count():
-        th.cuda.set_rng_state_all([th.tensor(each, dtype=th.uint8) for each in saved["cuda"]])
     if model.random_actions is not None:
         model.random_actions.load_state_dict(saved["random_actions"])
 
@@ -107,7 +98,7 @@ def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
     :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
     """
-    with stored_arrays(folder / "episodes.npz") as arrays:
+    with open_arrays(folder / "episodes.npz") as arrays:
         observations = dict(arrays)
     return observations.pop("_actions"), observations
 

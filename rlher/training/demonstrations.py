@@ -9,7 +9,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from rlher.algos.factory import bc_keys
+from rlher.algos.factory import cloning_values
 from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -22,7 +22,7 @@ from rlher.her.trajectories import Trajectory
 def validate_demonstrations(config: TrainConfig) -> None:
     """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
     path = config.demos.path
-    for name, value in bc_keys(config).items():
+    for name, value in cloning_values(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
     if not (config.total_timesteps or config.demos.pretrain_updates):
@@ -42,7 +42,7 @@ def add_demonstrations(config: TrainConfig, model: OverlappingAlgorithm, observa
     space = task_space(observation_space, relay) if relay.enabled else observation_space
     dataset = read_dataset(config.demos.path, space, model.action_space)
     _require_same_env(dataset, config)
-    trajectories = [_as_in_training(each, config.env) for each in dataset.trajectories]
+    trajectories = [_as_in_training(trajectory, config.env) for trajectory in dataset.trajectories]
     buffer: Any = model.replay_buffer
     try:
         buffer.set_demonstrations(trajectories)
@@ -55,9 +55,9 @@ def add_demonstrations(config: TrainConfig, model: OverlappingAlgorithm, observa
 
 
 def _require_same_env(dataset: Dataset, config: TrainConfig) -> None:
-    found, wanted = dataset.env_id, config.env.id.rpartition(":")[2]
-    if found is not None and found.rpartition(":")[2] != wanted:
-        raise UserError(f"demos={config.demos.path} was collected in {found}, not in {wanted}; use one of {wanted}.")
+    collected_in, env = dataset.env_id, config.env.id.rpartition(":")[2]
+    if collected_in is not None and collected_in.rpartition(":")[2] != env:
+        raise UserError(f"demos={config.demos.path} was collected in {collected_in}, not in {env}; use one of {env}.")
     if dataset.action_repeat != config.env.action_repeat:
         raise UserError(
             f"demos={config.demos.path} was collected with env.action_repeat={dataset.action_repeat}, but the run has "

@@ -1,7 +1,7 @@
-"""Where the numbers of a training run are logged: SB3's files in the run folder, and a tracking service.
+"""Where the numbers of a training run are logged: SB3's files in the run folder, and trackers.
 
 ``progress.csv`` and TensorBoard event files are continued when the run is resumed. ``logger=wandb`` or
-``logger=<module>:<class>`` passes the same records on to a service.
+``logger=<module>:<class>`` passes the same records on to a tracker: Weights & Biases, or a class of the user's.
 """
 
 import contextlib
@@ -24,10 +24,11 @@ from stable_baselines3.common.logger import (
 
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
-from rlher.core.errors import UserError, describe_error, describe_value, os_error_reason, require_package
-from rlher.core.files import user_error_on_write, write_text
-from rlher.core.nested import finite_float, flatten
+from rlher.core.errors import UserError, describe_error, describe_value, require_package
+from rlher.core.files import user_error_on_write, warn_on_write_error, write_text
+from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
+from rlher.core.safe_files import finite_float
 from rlher.core.user_code import import_object, instantiate
 from rlher.run.run_folder import TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
@@ -48,9 +49,9 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
         table.file.close()
         table.file = path.open("r+")
         table.file.seek(0, os.SEEK_END)
-        writers: list[KVWriter] = [NonFatalWriter(table, path)]
+        writers: list[KVWriter] = [LenientWriter(table, path)]
         if tensorboard:
-            writers.append(NonFatalWriter(TensorBoardOutputFormat(str(folder)), folder / "events.out.tfevents"))
+            writers.append(LenientWriter(TensorBoardOutputFormat(str(folder)), folder / "events.out.tfevents"))
     return Logger(str(folder), writers)
 
 
@@ -60,7 +61,7 @@ def count_rows(folder: Path) -> int:
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
-class NonFatalWriter(KVWriter):
+class LenientWriter(KVWriter):
     """A log file that warns about its first OSError and ignores later ones.
 
     :param path: named by the warning.
@@ -71,12 +72,10 @@ class NonFatalWriter(KVWriter):
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Write a row, as far as possible."""
-        try:
+        with contextlib.suppress(OSError) if self._warned else warn_on_write_error(self._path):
             self._writer.write(key_values, key_excluded, step)
-        except OSError as error:
-            if not self._warned:
-                warn(f"{self._path} cannot be written ({os_error_reason(error)}); the run continues without it.")
-            self._warned = True
+            return
+        self._warned = True
 
     def close(self) -> None:
         """Close the file."""
@@ -84,12 +83,12 @@ class NonFatalWriter(KVWriter):
             self._writer.close()
 
 
-# ---------------------------------------------------------------------------------------------- tracking services
+# ------------------------------------------------------------------------------------------------------- trackers
 #
-# A service is a class that is built with the run. `log` takes the numbers of a step, `finish` the result.
+# A tracker is a class that is built with the run. `log` takes the numbers of a step, `finish` the result.
 
 
-class WandbService:
+class WandbTracker:
     """A run of Weights & Biases; ``WANDB_PROJECT`` names its project.
 
     With ``WANDB_MODE=offline`` everything stays in the run folder until ``wandb sync``.
@@ -123,7 +122,7 @@ class WandbService:
 
 
 def require_installed(name: str) -> None:
-    """Raise UserError if a service, or its package, is not there; ``"none"`` needs none."""
+    """Raise UserError if a tracker, or its package, is not there; ``"none"`` needs none."""
     if name in LOGGERS:
         require_package(f"logger={name}", name)
     elif name != "none":
@@ -131,15 +130,15 @@ def require_installed(name: str) -> None:
 
 
 @contextmanager
-def log_to_service(name: str, run: RunFolder, model: BaseAlgorithm, result: RunResult) -> Iterator[None]:
-    """Log to a service what the model's logger records within the block, and the run's result at its end.
+def log_to_tracker(name: str, run: RunFolder, model: BaseAlgorithm, result: RunResult) -> Iterator[None]:
+    """Log to a tracker what the model's logger records within the block, and the run's result at its end.
 
     :param result: filled in by the time the block ends.
     """
     if name == "none":
         yield
         return
-    writer = ServiceWriter(name, run)
+    writer = TrackerWriter(name, run)
     model.logger.output_formats.append(writer)
     try:
         yield
@@ -147,37 +146,37 @@ def log_to_service(name: str, run: RunFolder, model: BaseAlgorithm, result: RunR
         writer.finish(result)
 
 
-class ServiceWriter(KVWriter):
+class TrackerWriter(KVWriter):
     """An output format of SB3's logger that never affects the run once it is built.
 
-    The first exception of the service is printed, and nothing is logged to it any more. Random numbers that it draws
+    The first exception of the tracker is printed, and nothing is logged to it any more. Random numbers that it draws
     are not taken from the run's generators.
 
     :raises UserError: the user's own class cannot be built, or its objects lack a method.
     """
 
     def __init__(self, name: str, run: RunFolder) -> None:
-        self._name, self._service = name, None
+        self._name, self._tracker = name, None
         if name in LOGGERS:
-            self._service = self._call(lambda: import_object("logger", LOGGERS[name])(run))
+            self._tracker = self._call(lambda: import_object("logger", LOGGERS[name])(run))
             return
         with preserve_rng_state():
-            self._service = instantiate("logger", name, None, run)
-        if missing := [each for each in ("log", "finish") if not callable(getattr(self._service, each, None))]:
-            got = describe_value(self._service)
+            self._tracker = instantiate("logger", name, None, run)
+        if missing := [method for method in ("log", "finish") if not callable(getattr(self._tracker, method, None))]:
+            got = describe_value(self._tracker)
             raise UserError(f"logger: {name} returned {got}, which lacks {' and '.join(missing)}.")
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""
-        service, numbers = self._service, _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name))
-        if service is not None and numbers:
-            self._call(lambda: service.log(numbers, step))
+        tracker, numbers = self._tracker, _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name))
+        if tracker is not None and numbers:
+            self._call(lambda: tracker.log(numbers, step))
 
     def finish(self, result: RunResult) -> None:
         """Log the run's result."""
         numbers = _finite_numbers({f"final/{key}": value for key, value in flatten(result.to_json())})
-        if (service := self._service) is not None:
-            self._call(lambda: service.finish(numbers, result.status))
+        if (tracker := self._tracker) is not None:
+            self._call(lambda: tracker.finish(numbers, result.status))
 
     def close(self) -> None:
         """Do nothing: SB3 closes its logger before the result is known."""
@@ -187,7 +186,7 @@ class ServiceWriter(KVWriter):
             with preserve_rng_state():
                 return function()
         except Exception as error:  # of any kind: network, login, database
-            self._service = None
+            self._tracker = None
             warn(f"logging to {self._name} failed ({describe_error(error)}); the run continues without it.")
 
 

@@ -27,8 +27,7 @@ def uses_processes(config: TrainConfig) -> bool:
 def eval_workers(config: TrainConfig) -> int:
     """Return ``eval.workers``: by default one per core, none where the run may use only one.
 
-    If training environments run in worker processes, at least one process evaluates, so that an evaluation is replaced
-    as well if its environment hangs.
+    Environments in workers imply at least one evaluation worker, so that a hanging evaluation can be replaced too.
     """
     if config.eval.workers is not None:
         return config.eval.workers

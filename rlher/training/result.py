@@ -28,10 +28,10 @@ class Status(StrEnum):
 class RunResult:
     """The result of a training run.
 
-    :param error: why it failed; None otherwise.
+    :param error: why it failed, without full stop; None otherwise.
     :param wall_seconds: seconds since the command started; a resumed run adds the seconds of its earlier parts.
     :param final: summary of the final evaluation of the last model; empty when it was not played.
-    :param best: summary of the final evaluation of the best model, and ``timesteps``, after which it was saved.
+    :param best: final evaluation of the best model, with the step at which it was saved (``timesteps``).
     """
 
     status: Status = Status.FAILED
@@ -67,9 +67,7 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
     strategy = f"{config.her.goal_selection_strategy} k={config.her.n_sampled_goal}"
     her = strategy if config.her.n_sampled_goal else "no hindsight"
     title = f"{config.title}, {her}, seed {config.seed} → {run}"
-    recipe = (
-        f"recipe {config.recipe}" if config.recipe else "no recipe: the algorithm's defaults where no value is given"
-    )
+    recipe = f"recipe {config.recipe}" if config.recipe else "no recipe; keys that you did not set have their defaults"
     for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
         print(escape_control(line), file=sys.stderr, flush=True)
 
@@ -95,7 +93,7 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
         resume = command_line(["rlher", "train", "--resume", str(run)])
         warn(f"interrupted; {models}. Evaluate: `{evaluate}`. Resume: `{resume}`.")
     else:
-        warn(f"{(result.error or 'failed').rstrip('.')}; {models}.")
+        warn(f"{result.error or 'failed'}; {models}.")
 
 
 def final_lines(run: RunFolder, result: RunResult) -> list[str]:

@@ -11,14 +11,14 @@ from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
-from rlher.core.safe_read import read_json
+from rlher.core.safe_files import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.run.metadata import COMMANDS, METADATA, commands
+from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
 from rlher.run.run_folder import CONFIG, RESULT, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_no_links
 from rlher.training import checkpoint_state
+from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header
-from rlher.training.setup import prepare
 from rlher.training.trainer import Trainer
 
 
@@ -87,7 +87,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason = " ".join(damaged) or "checkpoint.freq is null, or none fitted on the disk"
+        reason = ", ".join(damaged) or "checkpoint.freq is null, or none fitted on the disk"
         raise UserError(
             f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
         )
@@ -96,11 +96,11 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
     """Write config, command and time of the resume into the run folder, and delete the outdated result."""
     (run.folder / RESULT).unlink(missing_ok=True)
-    earlier = commands(run.folder)  # while a stranger's config is not signed: those that name no code
+    earlier = commands(run.folder)  # before it is signed: of somebody else's, those that name no code
     run.write_config(working_folder)
-    write_text(run.folder / COMMANDS, "\n".join([*earlier, command, ""]))
-    meta = read_json(run.folder / METADATA)
+    write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
+    meta = read_json(run.folder / METADATA_FILE)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
-    write_json(run.folder / METADATA, meta)
+    write_json(run.folder / METADATA_FILE, meta)

@@ -1,52 +1,49 @@
 """One training run, from config to result."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import TrainConfig
-from rlher.core.errors import RunError, UserError, describe_error, os_error_reason
+from rlher.core.errors import ReportedError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.files import warn_on_write_error, write_json
 from rlher.core.signals import StopRequest
-from rlher.evaluation.metrics import EvaluationRows, summarize
+from rlher.evaluation.metrics import summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
 from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
-from rlher.training.callbacks.evaluation import EvaluationCallback, StopTraining
+from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
 from rlher.training.callbacks.pretraining import PretrainCallback
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.loggers import log_to_service, make_logger
+from rlher.training.loggers import log_to_tracker, make_logger
+from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.result import RunResult, Status, print_header
-from rlher.training.setup import TrainingSetup, prepare
 
 LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
 
 
 def train_new_run(
-    config: TrainConfig,
-    command: str,
-    on_evaluation: Callable[[EvaluationRows], None] | None = None,
-    final: bool = True,
+    config: TrainConfig, command: str, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
-    :param final: play the final evaluation, on seeds that were not used to choose a model.
+    :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     with prepare(config) as setup:
         run = run_folder.create(setup.config, config, setup.working_folder, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
-            return run, Trainer(run, setup, on_evaluation, final).run_to_end()
+            return run, Trainer(run, setup, on_evaluation, evaluate_at_end).run_to_end()
 
 
 class Trainer:
@@ -57,11 +54,7 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        run: RunFolder,
-        setup: TrainingSetup,
-        on_evaluation: Callable[[EvaluationRows], None] | None = None,
-        final: bool = True,
+        self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
     ) -> None:
         self.run, self.config, self.model = run, run.config, setup.model
         self.result, self.stop = RunResult(), StopRequest()
@@ -69,7 +62,7 @@ class Trainer:
         self.evaluation_callback = EvaluationCallback(run, self.workers, on_evaluation)
         self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop)
         self.user_callbacks = setup.callbacks
-        self._started, self._final = setup.started, final
+        self._started, self._evaluate_at_end = setup.started, evaluate_at_end
 
     def run_to_end(self, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.
@@ -79,15 +72,15 @@ class Trainer:
         """
         logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoint_callback.log_rows)
         self.model.set_logger(logger)
-        service = log_to_service(self.config.logger, self.run, self.model, self.result)
-        with closing(self.workers), closing(logger), self.stop.catch_signals(), service, ExitStack() as at_end:
+        tracker = log_to_tracker(self.config.logger, self.run, self.model, self.result)
+        with closing(self.workers), closing(logger), self.stop.catch_signals(), tracker, ExitStack() as at_end:
             at_end.callback(self._write_result)
             try:
                 with self._record_status():
                     self._learn(is_new)
             finally:
                 self._write_models()
-            if self._final and self.result.status is Status.FINISHED:
+            if self._evaluate_at_end and self.result.status is Status.FINISHED:
                 with self._record_status():
                     self._evaluate_final()
         return self.result
@@ -137,10 +130,10 @@ class Trainer:
                 self.evaluation_callback.write_best_model()
         else:
             steps = row["timesteps"]
-        of_last = self.workers.start(last, episodes, seed)
-        of_best = of_last if best == last else self.workers.start(best, episodes, seed)
-        self.result.final = summarize(wait_for_episodes(of_last))
-        self.result.best = {**summarize(wait_for_episodes(of_best)), "timesteps": steps}
+        last_episodes = self.workers.start(last, episodes, seed)
+        best_episodes = last_episodes if best == last else self.workers.start(best, episodes, seed)
+        self.result.final = summarize(wait_for_episodes(last_episodes))
+        self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:
@@ -153,13 +146,12 @@ class Trainer:
             result.status = Status.INTERRUPTED
         except StopTraining:
             result.status = Status.STOPPED
-        except RunError as error:
-            result.error = str(error)
+        except ReportedError as error:
+            result.error = first_line(error)
+            if isinstance(error, UserError):
+                raise
         except SystemExit as stop:  # its exit code may be 0
-            result.error = f"a callback, or a library that it uses, called sys.exit({stop.code})."
-        except UserError as error:
-            result.error = str(error)
-            raise
+            result.error = f"a callback, or a library that it uses, called sys.exit({stop.code})"
         except OSError as error:
             result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
         except BaseException as error:
@@ -182,7 +174,7 @@ class Trainer:
             self.result.status = Status.FAILED
             self.result.error = (
                 f"training diverged: weights are not finite after {self.model.num_timesteps:,} steps, so only the best "
-                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
+                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds"
             )
 
     def _write_result(self) -> None:
@@ -199,6 +191,6 @@ class Trainer:
         try:
             yield
         except OSError as error:
-            earlier = f"{self.result.error.rstrip('.')}; then " if self.result.error else ""
-            self.result.error = f"{earlier}{name} was not written ({os_error_reason(error)}); resume the run later."
+            earlier = f"{self.result.error}; then " if self.result.error else ""
+            self.result.error = f"{earlier}{name} was not written ({os_error_reason(error)}); resume the run later"
             self.result.status = Status.FAILED

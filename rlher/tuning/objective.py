@@ -1,7 +1,8 @@
-"""The objective of a search: train a trial as `rlher train` does, report to the pruner, and score it."""
+"""The trials of a search: each trains as `rlher train` does, reports to the pruner, and gets a score."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +11,15 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.safe_read import require_no_link
+from rlher.core.safe_files import require_no_link
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
-from rlher.tuning.scoring import (
-    Score,
-    mean_score,
-    n_last_evaluations,
-    objective_value,
-    score_run,
-    seconds_to_target,
-)
+from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, score_run, seconds_to_target
 from rlher.tuning.search_space import SearchSpace, apply_params, contains
 from rlher.tuning.study_storage import BASELINE, wait_for_database
-
-CandidateParams = Mapping[int, Mapping[str, Any]]
-"""Parameters of the baseline and of the best trials, by number."""
 
 
 class RunFailed(Exception):
@@ -36,50 +27,86 @@ class RunFailed(Exception):
 
 
 @dataclass(frozen=True)
-class TrialSpec:
+class StudySpec(ABC):
     """Everything that the trials of a study need; it is pickled and sent to workers.
 
-    :param config: its environment is checked, see :func:`rlher.training.setup.prepare`.
-    :param objective: runs a trial and returns its value and its score.
+    :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
     :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
     :param total: number of trials at which the study is complete.
     :param command: command line of the search, for the run folders.
-    :param candidates: of a study of re-runs.
     """
 
     config: OptimizeConfig
     study_name: str
-    objective: Callable[["TrialSpec", Trial], tuple[float, Score]]
     space: SearchSpace
     folder: Path
     total: int
-    command: str = ""
-    candidates: CandidateParams = field(default_factory=dict)
+    command: str
+
+    @abstractmethod
+    def run_trial(self, trial: Trial) -> tuple[float, Score]:
+        """Train with a trial's parameters, and return its value and its score.
+
+        :raises optuna.TrialPruned: the trial has no value.
+        :raises RunFailed: a run failed.
+        """
+
+    def train(
+        self, params: Mapping[str, Any], seed: int, logs: Path, reporter: "TrialReporter", final: bool
+    ) -> tuple[RunFolder, RunResult]:
+        """Train the baseline with these parameters.
+
+        :param seed: added to the seed of the config.
+        :param logs: folder of the run.
+        :param final: whether to play the final evaluation.
+        :raises optuna.TrialPruned: the reporter stopped the run.
+        :raises RunFailed: the run ended early.
+        """
+        require_no_link(logs, self.folder)
+        run_config = apply_params(train_config(self.config), params)
+        run_config = replace(run_config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
+        # An interrupted trial starts again from step 0, so it needs no checkpoints.
+        run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
+        run, result = train_new_run(run_config, self.command, reporter, final)
+        if result.status is Status.STOPPED and not reporter.is_done:
+            raise optuna.TrialPruned
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.status not in (Status.FINISHED, Status.STOPPED):
+            raise RunFailed(f"{result.error} ({run.folder})")
+        if not reporter.rows:
+            raise RunFailed("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
+        return run, result
 
 
-def run_search_trial(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
-    """Train a trial's seeds and return its value and its score, the mean over the seeds.
+class SearchSpec(StudySpec):
+    """A search: each trial trains several seeds."""
 
-    :raises optuna.TrialPruned: the pruner ended the trial.
-    :raises RunFailed: a run failed, or another program changed the trial's parameters.
-    :raises UserError: its parameters exclude each other.
-    """
-    config, n_seeds = spec.config, spec.config.n_seeds
-    params = {name: trial.params[name] for name in spec.space}
-    if not contains(spec.space, params):  # a database may answer differently each time; they may name code
-        raise RunFailed("another program changed its parameters to values outside of the search space")
-    reporter = TrialReporter(trial, config.objective, config.time_limit)
-    scores: list[Score] = []
-    first = _count_repeats(trial) * n_seeds
-    for seed in range(first, first + n_seeds):
-        run, _ = train_trial(spec, params, seed, spec.folder / "trials" / str(trial.number), reporter, final=False)
-        for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
-            run.model_path(name).unlink(missing_ok=True)
-        scores.append(score_run(reporter.rows, config.time_limit))
-    score = mean_score(scores)
-    episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
-    return objective_value(config.objective, score, config.total_timesteps, episodes), score
+    def run_trial(self, trial: Trial) -> tuple[float, Score]:
+        """Train a trial's seeds, and return its value and its score, the mean over the seeds.
+
+        :raises optuna.TrialPruned: the pruner ended the trial.
+        :raises RunFailed: a run failed, or another program changed the trial's parameters.
+        :raises UserError: its parameters exclude each other.
+        """
+        config, n_seeds = self.config, self.config.n_seeds
+        params = {name: trial.params[name] for name in self.space}
+        # The command has checked them, but a database may answer differently now, and a parameter may name code.
+        if not contains(self.space, params):
+            raise RunFailed("another program changed its parameters to values outside of the search space")
+        reporter = TrialReporter(trial, config.objective, config.time_limit)
+        logs = self.folder / "trials" / str(trial.number)
+        scores: list[Score] = []
+        first = _count_same_params(trial) * n_seeds
+        for seed in range(first, first + n_seeds):
+            run, _ = self.train(params, seed, logs, reporter, final=False)
+            for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
+                run.model_path(name).unlink(missing_ok=True)
+            scores.append(score_run(reporter.rows, config.time_limit))
+        score = mean_score(scores)
+        episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
+        return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 
 class TrialReporter:
@@ -93,7 +120,8 @@ class TrialReporter:
         """Evaluations of the current run."""
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
-        self._trial, self._objective, self._time_limit, self._step = trial, objective, time_limit, -1
+        self._trial, self._objective, self._time_limit = trial, objective, time_limit
+        self._step = -1
 
     def __call__(self, rows: EvaluationRows) -> None:
         """Record a run's rows, the newest last.
@@ -117,35 +145,7 @@ class TrialReporter:
 
 
 @wait_for_database
-def _count_repeats(trial: Trial) -> int:
+def _count_same_params(trial: Trial) -> int:
     """Return how many earlier trials have the same parameters; this one then trains other seeds."""
     earlier = trial.study.get_trials(deepcopy=False)[: trial.number]
     return sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
-
-
-def train_trial(
-    spec: TrialSpec, params: Mapping[str, Any], seed: int, logs: Path, reporter: TrialReporter, final: bool
-) -> tuple[RunFolder, RunResult]:
-    """Train the baseline with these parameters.
-
-    :raises optuna.TrialPruned: the reporter stopped the run.
-    :raises RunFailed: the run ended early.
-    """
-    config = spec.config
-    require_no_link(logs, spec.folder)
-    # An interrupted trial starts again from step 0, so it needs no checkpoints.
-    unattended: dict[str, Any] = {"progress": True, "tensorboard": False, "checkpoint": CheckpointConfig(freq=None)}
-    trained = apply_params(train_config(config), params)
-    trained = replace(trained, seed=config.seed + seed, logs=str(logs), **unattended)
-    run, result = train_new_run(trained, spec.command, reporter, final)
-    if result.status is Status.STOPPED and not reporter.is_done:
-        raise optuna.TrialPruned
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    if result.status not in (Status.FINISHED, Status.STOPPED):
-        raise RunFailed(f"{result.error} ({run.folder})")
-    if not reporter.rows:
-        raise RunFailed(
-            "a callback ended the run before its first evaluation; lower eval.freq or leave the callback out"
-        )
-    return run, result

@@ -24,10 +24,10 @@ from rlher.core.console import csv_text, escape_control, output_width, text_tabl
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import sign
+from rlher.tuning.candidates import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
-from rlher.tuning.reruns import BASELINE_NUMBER
+from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.significance import Candidate, format_gain, table_row
 from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, rank_trials, require_valid_trials, state_name
 
 
@@ -39,9 +39,9 @@ def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folde
     require_valid_trials(study, space)
     _write_trials(study, folder)
     if ranked := rank_trials(study):
-        best = f"trial {ranked[0].number}, the best of the search"
-        comment = f"Values of {best}; not compared with the baseline on fresh seeds."
-        _write_recipe(checked_params(ranked[0], space), [comment], config, folder)
+        best = ranked[0]
+        comment = f"Values of trial {best.number}, the best of the search; not yet compared with the baseline."
+        _write_recipe(checked_params(best, space), [comment], config, folder)
 
 
 def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
@@ -51,18 +51,17 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
     """
     conclusion = _conclusion(compared, config)
     states = Counter(map(state_name, counted_trials(study)))
-    candidates = [each.to_json() for each in compared]
+    candidates = [candidate.to_json() for candidate in compared]
     summary = {"study": study.study_name, "trials": states, "candidates": candidates}
     if compared:
         best = compared[0]
-        origin = "the baseline, which no trial beat" if best.number == BASELINE_NUMBER else f"trial {best.number}"
-        _write_recipe(best.params, [f"Values of {origin}.", conclusion], config, folder)
+        _write_recipe(best.params, [f"The best candidate: {candidate_name(best.number)}.", conclusion], config, folder)
         write_json(folder / "verdict.json", summary)
     if config.json:
         print(json.dumps({"folder": str(folder), **summary}))
     else:
         counts = ", ".join(f"{number} {state}" for state, number in states.items())
-        rows = [table_row(each) for each in candidates]
+        rows = [table_row(candidate) for candidate in candidates]
         table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
         lines = [f"{states.total()} trials: {counts}", *table, conclusion]
         print("\n".join(map(escape_control, [*lines, f"written to {folder}"])))
@@ -94,7 +93,7 @@ def _write_recipe(params: Mapping[str, Any], comments: list[str], config: Optimi
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not compared:
-        return "No comparison: re-runs failed; the same command repeats them."
+        return "No comparison: re-runs failed; run the same command again to retry them."
     best, n_seeds = compared[0], len(compared[0].scores)
     measure = OBJECTIVES[config.objective].gain
     if best.number == BASELINE_NUMBER:
@@ -109,8 +108,8 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
-    given = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe has no paths
-    return shlex.join([*words, *(f"{key}={quote_value(path)}" for key, path in given.items() if path is not None)])
+    paths = {"demos": config.demos.path, "init_from": config.init_from}  # which a recipe does not hold
+    return shlex.join([*words, *(f"{key}={quote_value(path)}" for key, path in paths.items() if path is not None)])
 
 
 # ------------------------------------------------------------------------------------------- best.yaml

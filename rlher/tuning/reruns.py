@@ -1,6 +1,8 @@
 """Re-runs: the baseline and the best trials of a search, the *candidates*, are trained again on fresh seeds."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import optuna
 from optuna.distributions import IntDistribution
@@ -9,19 +11,27 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.objective import CandidateParams, TrialReporter, TrialSpec, train_trial
+from rlher.tuning.objective import StudySpec, TrialReporter
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import BASELINE, open_study
 from rlher.tuning.trials import checked_params, counted_trials, rank_trials, require_valid_trials
 
-RERUN_SEEDS = 1000
-"""First seed of the re-runs. All seeds of the search are smaller."""
+FIRST_RERUN_SEED = 10**6
+"""First seed of the re-runs. A search reaches it only after a million runs with equal parameters."""
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 
 RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
 """Parameters of a re-run."""
+
+CandidateParams = Mapping[int, Mapping[str, Any]]
+"""Parameters of the candidates by their number."""
+
+
+def candidate_name(number: int) -> str:
+    """Return ``"baseline"`` or ``"trial 4"``."""
+    return "baseline" if number == BASELINE_NUMBER else f"trial {number}"
 
 
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
@@ -46,17 +56,24 @@ def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, co
     return study
 
 
-def rerun_candidate(spec: TrialSpec, trial: Trial) -> tuple[float, Score]:
-    """Train a candidate on a fresh seed, and keep its last model and run folder.
+@dataclass(frozen=True)
+class RerunSpec(StudySpec):
+    """The re-runs: each trial trains a candidate on one fresh seed."""
 
-    :return: its last model's success rate in the final evaluation, and a score with it.
-    :raises RunFailed: the run failed.
-    :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
-    """
-    candidate, seed = trial.params["candidate"], trial.params["seed"]
-    if candidate not in spec.candidates:
-        raise optuna.TrialPruned
-    reporter, folder = TrialReporter(trial, None), spec.folder / "reruns" / str(trial.number)
-    _, result = train_trial(spec, spec.candidates[candidate], RERUN_SEEDS + seed, folder, reporter, final=True)
-    success = float(result.final["success_rate"])
-    return success, replace(score_run(reporter.rows, spec.config.time_limit), success=success)
+    candidates: CandidateParams
+
+    def run_trial(self, trial: Trial) -> tuple[float, Score]:
+        """Train a candidate, and keep its last model and run folder.
+
+        :return: its last model's success rate in the final evaluation, and a score with it.
+        :raises RunFailed: the run failed.
+        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
+        """
+        number, seed = trial.params["candidate"], FIRST_RERUN_SEED + trial.params["seed"]
+        if number not in self.candidates:
+            raise optuna.TrialPruned
+        reporter = TrialReporter(trial, None)
+        logs = self.folder / "reruns" / str(trial.number)
+        _, result = self.train(self.candidates[number], seed, logs, reporter, final=True)
+        success = float(result.final["success_rate"])
+        return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)

@@ -7,8 +7,8 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import OBJECTIVES
-from rlher.core.nested import finite_float
-from rlher.evaluation.metrics import TARGET_SUCCESS, EvaluationRows
+from rlher.core.safe_files import finite_float
+from rlher.evaluation.metrics import TARGET_PERCENT, EvaluationRows
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
@@ -41,7 +41,7 @@ SCORE_KEYS = tuple(field.name for field in fields(Score))
 def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
     """Return the score of the rows of a run's ``evaluations.csv``."""
     last = rows[-n_last_evaluations(len(rows)) :]
-    reached = [row["timesteps"] for row in rows if row["success_rate"] >= TARGET_SUCCESS / 100]
+    reached = [row["timesteps"] for row in rows if row["success_rate"] >= TARGET_PERCENT / 100]
     return Score(
         success=_mean(last, "success_rate"),
         auc=_mean(rows, "success_rate"),
@@ -58,7 +58,7 @@ def seconds_to_target(rows: EvaluationRows, time_limit: float) -> float:
     A run that does not get there within the limit has ``time_limit * (1 + r)``; r is its last failure rate.
     """
     for one, two in pairwise(rows):
-        if min(one["success_rate"], two["success_rate"]) >= TARGET_SUCCESS / 100 and two["wall_seconds"] <= time_limit:
+        if min(one["success_rate"], two["success_rate"]) >= TARGET_PERCENT / 100 and two["wall_seconds"] <= time_limit:
             return float(two["wall_seconds"])
     return float(time_limit * (2 - rows[-1]["success_rate"]))
 

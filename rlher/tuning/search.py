@@ -19,17 +19,17 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
-from rlher.core.safe_read import require_no_link
+from rlher.core.safe_files import require_no_link
 from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.run.run_folder import COMMANDS, safe_name
-from rlher.training.setup import prepare
-from rlher.tuning import search_space
-from rlher.tuning.objective import TrialSpec, run_search_trial
+from rlher.run.run_folder import COMMAND_FILE, safe_name
+from rlher.training.preparation import prepare
+from rlher.tuning.candidates import compare_candidates
+from rlher.tuning.objective import SearchSpec
 from rlher.tuning.outputs import write_results, write_search
-from rlher.tuning.reruns import RERUN_SPACE, open_reruns, rerun_candidate, select_candidates
+from rlher.tuning.reruns import RERUN_SPACE, RerunSpec, open_reruns, select_candidates
 from rlher.tuning.samplers import make_pruner, make_sampler
-from rlher.tuning.significance import compare_candidates
+from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_valid_trials
@@ -48,10 +48,10 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     if config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    name = config.study_name or f"{config.algo.name}-{config.env.label}-{Path(config.search_space).stem}"
+    name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.search_space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
     require_no_link(folder, Path(config.logs))
-    space = search_space.load(config.search_space, train_config(config))
+    space = load_space(config.search_space, train_config(config))
     try:
         with Pool(config, ray_retries=0) as pool:
             with prepare(train_config(config)) as setup:  # raises what every trial would raise
@@ -64,15 +64,15 @@ def optimize(config: OptimizeConfig, command: str) -> int:
         raise storage_error(config.storage, error) from error
 
 
-def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpace, pool: Pool, command: str) -> int:
+def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool, command: str) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
     for name in ("trials", "reruns", "workers"):
         require_no_link(folder / name, folder)
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMANDS, command + "\n")
-    spec = TrialSpec(config, study.study_name, run_search_trial, space, folder, config.n_trials, command)
+    write_text(folder / COMMAND_FILE, command + "\n")
+    spec = SearchSpec(config, study.study_name, space, folder, config.n_trials, command)
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
@@ -84,8 +84,8 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpac
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
         total = len(counted_trials(reruns))
-        spec = TrialSpec(config, reruns.study_name, rerun_candidate, RERUN_SPACE, folder, total, command, candidates)
-        run_jobs(TrialJobs(reruns, spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
+        rerun_spec = RerunSpec(config, reruns.study_name, RERUN_SPACE, folder, total, command, candidates)
+        run_jobs(TrialJobs(reruns, rerun_spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
         require_valid_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
@@ -97,7 +97,7 @@ def _search(config: OptimizeConfig, folder: Path, space: search_space.SearchSpac
     return 0 if compared else RunError.exit_code
 
 
-def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: search_space.SearchSpace) -> Study:
+def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
     :raises UserError: it is the study of another search, or has trials of another program.
@@ -114,7 +114,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     }
     is_minimized = OBJECTIVES[config.objective].is_minimized
     direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE
-    baseline = search_space.baseline_params(space, base)
+    baseline = baseline_params(space, base)
     study, created = open_study(storage, name, direction, identity, baseline)
     require_valid_trials(study, space)
     # A command that joins must not propose the trials of the first one again.

@@ -18,8 +18,8 @@ from rlher.config.conf_files import conf_files
 from rlher.config.key import dotted_keys, to_object, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import finite_float, unflatten
-from rlher.core.safe_read import YAML_SUFFIXES, read_yaml
+from rlher.core.nested import unflatten
+from rlher.core.safe_files import YAML_SUFFIXES, finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import UntrustedCode, interpolations, require_no_code
 
@@ -29,7 +29,7 @@ LEAF_KEYS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
 
 
-def load(name: str, config: TrainConfig) -> SearchSpace:
+def load_space(name: str, config: TrainConfig) -> SearchSpace:
     """Return the search space, validated against the schema and widened to contain the config's own values.
 
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
@@ -47,8 +47,7 @@ def load(name: str, config: TrainConfig) -> SearchSpace:
         except (OSError, ValueError, OmegaConfBaseException, UserError) as error:
             raise UserError(f"search space {part!r}: {' '.join(str(error).split()).rstrip('.')}.") from error
     if not space:
-        problem = f"it has no key for algo={config.algo.name}; add one or choose another space"
-        raise UserError(f"search space {name!r}: {problem}.")
+        raise UserError(f"the space {name!r} has no key for algo={config.algo.name}; add one or choose another space.")
     return space
 
 
@@ -79,6 +78,8 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     :raises UserError: the schema refuses a key or value.
     """
     node = OmegaConf.structured(config)
+    if any(key.startswith(MIX) for key in params) and not config.her.goal_mix:
+        node.her.goal_mix = dict(DEFAULT_MIX)  # the weights that the space does not tune
     try:
         for key, value in params.items():
             decoded = decode(value)
@@ -117,15 +118,16 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
 
     :param included_by: the spaces that include this one, to detect a cycle.
     """
-    own = conf_files("space")
-    file = Path(name) if name.endswith(YAML_SUFFIXES) else own.get(name)  # other paths would be read without a check
+    bundled = conf_files("space")
+    # A path without suffix would be read without a check.
+    file = Path(name) if name.endswith(YAML_SUFFIXES) else bundled.get(name)
     if file is None or not file.is_file():
-        raise ValueError(f"there is no space {name!r}{did_you_mean(name, own)}; use {', '.join(own)} or a YAML file")
+        raise ValueError(f"{name!r} is no space{did_you_mean(name, bundled)}; use {', '.join(bundled)} or a YAML file")
     tree = read_yaml(file)
     if not isinstance(tree, dict):
         raise ValueError(f"{name} is not a mapping; write key: {{low: ..., high: ...}}")
-    if found := interpolations(tree):  # they could read the environment
-        raise ValueError(f"{name} contains the interpolation {found[0]!r}; write the value itself")
+    if references := interpolations(tree):  # they could read the environment
+        raise ValueError(f"{name} contains the interpolation {references[0]!r}; write the value itself")
     bases = tree.pop("defaults", None) or []
     if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
         raise ValueError(f"the defaults of {name} must be a list of other spaces")
@@ -149,30 +151,30 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[
 
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
     """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
-    own = _baseline_value(key, config)
+    baseline_value = _baseline_value(key, config)
     if "choices" in leaf:
         if not isinstance(leaf["choices"], list):
             raise ValueError(f"{key}: choices={leaf['choices']!r} is not a list")
-        ends = leaf["choices"] + ([] if own in leaf["choices"] else [own])
+        ends = leaf["choices"] + ([] if baseline_value in leaf["choices"] else [baseline_value])
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
-        distribution, ends = _range(key, leaf, own)
+        distribution, ends = _range(key, leaf, baseline_value)
     for end in ends:
         apply_params(config, {key: encode(end)})
     return distribution
 
 
-def _range(key: str, leaf: dict[str, Any], own: Any) -> tuple[BaseDistribution, list[Any]]:
+def _range(key: str, leaf: dict[str, Any], baseline_value: Any) -> tuple[BaseDistribution, list[Any]]:
     """Return the distribution of a range, and its two ends."""
-    if finite_float(own) is None:
-        raise ValueError(f"{key} is {own!r} in the baseline; use choices, or set a number, {key}=...")
-    numbers: list[Any] = [leaf.get("low"), leaf.get("high"), own]
+    if finite_float(baseline_value) is None:
+        raise ValueError(f"{key} is {baseline_value!r} in the baseline; use choices, or set a number, {key}=...")
+    numbers: list[Any] = [leaf.get("low"), leaf.get("high"), baseline_value]
     if None in map(finite_float, numbers):
         raise ValueError(f"{key} needs choices, or low and high as numbers")
     low, high, log = min(numbers), max(numbers), bool(leaf.get("log"))
     if leaf["low"] >= leaf["high"] or (log and low <= 0):
         raise ValueError(f"{key} needs low < high{', and both above 0' if log else ''}")
-    if isinstance(own, int):
+    if isinstance(baseline_value, int):
         return IntDistribution(int(low), int(high), log), [low, high]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
@@ -182,8 +184,8 @@ def _baseline_value(key: str, config: TrainConfig) -> Any:
     known = _tunable_values(config)
     if key in known:
         return known[key]
-    if having := [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
-        raise ValueError(f"algo={config.algo.name} has no {key}; add only: [{', '.join(having)}] to it")
+    if others := [name for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
+        raise ValueError(f"algo={config.algo.name} has no {key}; add only: [{', '.join(others)}] to it")
     raise ValueError(f"{key} is not a key that can be tuned{did_you_mean(key, known)}")
 
 

@@ -22,9 +22,9 @@ from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
-from rlher.core.safe_read import require_safe_to_write
+from rlher.core.safe_files import require_safe_to_write
 
-# The callback that repeats a trial has been marked experimental since 2021; every command would print a warning.
+# The callback that retries a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 RETRY_SECONDS = 600.0

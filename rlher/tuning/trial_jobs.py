@@ -1,4 +1,4 @@
-"""Runs the trials of a study in worker processes, and repeats those whose worker or command died.
+"""Runs the trials of a study in worker processes, and retries those whose worker or command died.
 
 The command asks Optuna for the parameters of each trial. A worker trains, reports evaluations to the pruner and records
 how the trial ended. Several commands may share a study; each runs its own trials.
@@ -20,17 +20,17 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import describe_error
-from rlher.core.nested import finite_float
+from rlher.core.safe_files import finite_float
 from rlher.jobs.job_pool import Job, Jobs
-from rlher.jobs.progress_table import Row
-from rlher.tuning.objective import TrialSpec
+from rlher.jobs.progress_table import ProgressRow
+from rlher.tuning.objective import StudySpec
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_table import HEADINGS, trial_row
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, rank_trials
 
 MAX_RETRY = 2
-"""How often a trial is repeated whose worker or command died."""
+"""How often a trial whose worker or command died is retried."""
 MAX_BEST = 5
 """Completed trials in the progress table."""
 
@@ -40,40 +40,40 @@ class TrialJobs(Jobs):
 
     columns = HEADINGS
 
-    def __init__(self, study: Study, spec: TrialSpec, title: str = "") -> None:
+    def __init__(self, study: Study, spec: StudySpec, title: str = "") -> None:
         self.title, self.total = title, spec.total
         self._study, self._spec = study, spec
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
         self._next_heartbeat = 0.0
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
         trials = counted_trials(self._study)
         shown = {trial.number: trial for trial in rank_trials(self._study)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
-        return [trial_row(trial, trial.number in shown) for trial in (*shown.values(), *hidden)]
+        return [trial_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]
 
-    def start(self, free: int) -> Iterator[Job]:
+    def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
         for _ in range(min(free, self._count_unstarted())):
             trial = self._ask()
             self._running.append(trial)
             log = self._spec.folder / "workers" / f"{self._spec.study_name}-{trial.number}.log"
-            yield Job(trial, partial(run_trial, self._spec, trial._trial_id), log)
+            yield Job(trial, partial(run_and_record, self._spec, trial._trial_id), log)
 
     @wait_for_database
-    def end(self, trial: Trial, future: Future) -> None:
-        """Repeat a trial if its worker died; else the worker has recorded how it ended."""
+    def on_end(self, trial: Trial, future: Future) -> None:
+        """Retry a trial if its worker died; else the worker has recorded how it ended."""
         if future.exception():
-            fail_and_repeat(self._study, trial)
+            fail_and_retry(self._study, trial)
         self._running.remove(trial)
 
-    def stop(self) -> None:
+    def on_stop(self) -> None:
         """Queue the running trials again."""
         for trial in self._running:
-            fail_and_repeat(self._study, trial, max_retry=None)
+            fail_and_retry(self._study, trial, max_retry=None)
 
     @wait_for_database
     def is_complete(self) -> bool:
@@ -83,14 +83,14 @@ class TrialJobs(Jobs):
 
     @wait_for_database
     def _count_unstarted(self) -> int:
-        """Record heartbeats, repeat lost trials, and return how many trials are to be started."""
+        """Record heartbeats, retry lost trials, and return how many trials are to be started."""
         heartbeat = self._spec.config.heartbeat
         if time.monotonic() >= self._next_heartbeat:
             for trial in self._running:
                 with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
                     trial.set_user_attr(HEARTBEAT, time.time())
             self._next_heartbeat = time.monotonic() + heartbeat
-        repeat_lost_trials(self._study, 2 * heartbeat, {trial.number for trial in self._running})
+        retry_lost_trials(self._study, 2 * heartbeat, {trial.number for trial in self._running})
         return count_unstarted(self._study, self.total)
 
     @wait_for_database
@@ -101,11 +101,11 @@ class TrialJobs(Jobs):
         return trial
 
 
-# ------------------------------------------------------------------------------------------ repeating
+# ------------------------------------------------------------------------------------------- retrying
 
 
-def fail_and_repeat(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
-    """Record a running trial as failed, and queue it again unless it was repeated ``max_retry`` times."""
+def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
+    """Record a running trial as failed, and queue it again unless it was retried ``max_retry`` times."""
     if _record_end(study, trial, TrialState.FAIL):
         _queue_again(study, trial, max_retry)
 
@@ -117,27 +117,23 @@ def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None
     RetryHeartbeatStaleTrialCallback(max_retry)(study, failed)
 
 
-def repeat_lost_trials(study: Study, seconds: float, own: Container[int] = ()) -> None:
-    """Fail and repeat the running trials that have had no heartbeat for some seconds: their command is dead.
+def retry_lost_trials(study: Study, seconds: float, running: Container[int] = ()) -> None:
+    """Fail and retry the running trials that have had no heartbeat for some seconds: their command is dead.
 
     A trial has none if the database was lost while the trial was created.
 
-    :param own: numbers of this command's trials, which run, even if the clock was changed since their heartbeat.
+    :param running: numbers of this command's trials, which run, even if the clock was changed since their heartbeat.
     """
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         started = trial.datetime_start.timestamp() if trial.datetime_start else 0
         heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
-        if trial.number not in own and abs(time.time() - heartbeat) > seconds:
-            fail_and_repeat(study, trial)
+        if trial.number not in running and abs(time.time() - heartbeat) > seconds:
+            fail_and_retry(study, trial)
 
 
 @wait_for_database
 def _record_end(
-    study: Study,
-    trial: Trial | FrozenTrial,
-    state: TrialState | None,
-    value: float | None = None,
-    **attributes: Any,
+    study: Study, trial: Trial | FrozenTrial, state: TrialState | None, value: float | None = None, **attributes: Any
 ) -> bool:
     """Record how a trial ended, unless another process was first; return whether this one was.
 
@@ -156,11 +152,11 @@ def _record_end(
 # -------------------------------------------------------------------------------------------- in a worker
 
 
-def run_trial(spec: TrialSpec, trial_id: int) -> None:
+def run_and_record(spec: StudySpec, trial_id: int) -> None:
     """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
     trial = _load_trial(spec, trial_id)
     try:
-        value, score = spec.objective(spec, trial)
+        value, score = spec.run_trial(trial)
         _record_end(trial.study, trial, None, value, **asdict(score))
     except optuna.TrialPruned:
         _record_end(trial.study, trial, TrialState.PRUNED)
@@ -170,10 +166,7 @@ def run_trial(spec: TrialSpec, trial_id: int) -> None:
 
 
 @wait_for_database
-def _load_trial(spec: TrialSpec, trial_id: int) -> Trial:
-    study = optuna.load_study(
-        study_name=spec.study_name,
-        storage=open_storage(spec.config.storage, spec.folder),
-        pruner=make_pruner(spec.config),
-    )
+def _load_trial(spec: StudySpec, trial_id: int) -> Trial:
+    storage = open_storage(spec.config.storage, spec.folder)
+    study = optuna.load_study(study_name=spec.study_name, storage=storage, pruner=make_pruner(spec.config))
     return Trial(study, trial_id)

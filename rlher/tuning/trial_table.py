@@ -2,18 +2,18 @@
 
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.jobs.progress_table import Row
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEEDS, RERUN_SPACE
+from rlher.evaluation.metrics import TARGET_PERCENT
+from rlher.jobs.progress_table import ProgressRow
+from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.trials import failure_reason, format_value, state_name
 
-HEADINGS = ("trial", "state", "success", f"{TARGET_SUCCESS}% at", "return", "parameters")
+HEADINGS = ("trial", "state", "success", f"{TARGET_PERCENT}% at", "return", "parameters")
 
 
-def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
+def trial_row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     """Return the row of the progress table. Its score is "–" until the trial is complete."""
-    cells = ("–", "–", "–")
+    cells: tuple[str, ...] = ("–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
         cells = (f"{score.success:.1%}", format_steps(score.steps, score.solved_share), f"{score.mean_reward:.2f}")
@@ -22,15 +22,15 @@ def trial_row(trial: FrozenTrial, in_table: bool) -> Row:
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     name, parameters = _name_and_parameters(trial)
     is_finished = trial.state.is_finished()
-    return Row(name, state_name(trial), (*cells, parameters), in_table, is_finished, share=is_finished, reason=reason)
+    cells = (*cells, parameters)
+    share = 1.0 if is_finished else 0.0
+    return ProgressRow(name, state_name(trial), cells, in_table, is_printed=is_finished, share=share, reason=reason)
 
 
 def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
     """Return ``"trial 4"`` and its parameters, or the candidate that a re-run trains again and the seed."""
     params = trial.params
     if params.keys() >= RERUN_SPACE.keys():
-        candidate = params["candidate"]
-        name = "baseline" if candidate == BASELINE_NUMBER else f"trial {candidate}"
-        return f"re-run of {name}", f"seed={RERUN_SEEDS + params['seed']}"
+        return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
     shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
     return f"trial {trial.number}", " ".join(shown)

@@ -9,7 +9,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.core.errors import UserError
-from rlher.core.nested import finite_float
+from rlher.core.safe_files import finite_float
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
@@ -27,11 +27,11 @@ OTHER_PROGRAM = (
 
 @wait_for_database
 def counted_trials(study: Study) -> list[FrozenTrial]:
-    """Return the trials that count towards the total. A trial that was repeated does not count, its repetition does."""
+    """Return the trials that count towards the total. A trial that was retried does not count; its retry does."""
     trials = study.get_trials(deepcopy=False)
     histories = map(RetryHeartbeatStaleTrialCallback.retry_history, trials)
-    repeated = [number for history in histories if isinstance(history, list) for number in history]
-    return [trial for trial in trials if trial.number not in repeated]
+    retried = [number for history in histories if isinstance(history, list) for number in history]
+    return [trial for trial in trials if trial.number not in retried]
 
 
 def completed_trials(study: Study) -> list[FrozenTrial]:

@@ -11,18 +11,19 @@ from rlher.her import Trajectory
 from tests.support.models import ours, train, weights
 
 # The algorithms differ in the actor's loss, which the first test compares for all of them.
-NAMES = [name for name, each in ALGORITHMS.items() if issubclass(each.load(), ActorCritic)]
+NAMES = [name for name, algorithm in ALGORITHMS.items() if issubclass(algorithm.load(), ActorCritic)]
 
 
 def demonstrations(count: int = 6) -> list[Trajectory]:
     """Return episodes that change the bits from left to right, all with the same action."""
-    rng, found = np.random.default_rng(0), []
+    rng, trajectories = np.random.default_rng(0), []
     for _ in range(count):
         goal, bits = rng.integers(0, 2, (2, 5))
         achieved = np.array([[*goal[:changed], *bits[changed:]] for changed in range(6)])
         observations = {"observation": achieved, "achieved_goal": achieved, "desired_goal": np.array([goal] * 6)}
-        found.append(Trajectory(observations, np.tile([0.8, -0.4, -0.4, -0.4, 0.0], (5, 1)), -np.ones(5)))
-    return found
+        actions = np.tile([0.8, -0.4, -0.4, -0.4, 0.0], (5, 1))
+        trajectories.append(Trajectory(observations, actions, -np.ones(5)))
+    return trajectories
 
 
 def cloning_model(name: str, **options):
@@ -40,18 +41,18 @@ def actor_loss(model, batch) -> tuple[float, float]:
 def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name) -> None:
     model = cloning_model(name, bc_weight=3.0)
     samples = model.replay_buffer.sample(64)
-    batch = model._loss_inputs(samples)
+    batch = model._update_batch(samples)
     obs, actions = batch.demonstrations
     assert len(obs) == 8
     assert (actions.max(dim=1).values == 0.8).all()
-    own = model.act(obs, deterministic=True).detach()
+    actor_actions = model.act(obs, deterministic=True).detach()
     with th.no_grad():
         values = [
-            model.aggregate_q_values(th.stack([net(th.cat([obs, each], 1)) for net in model.critic.q_networks]))[:, 0]
-            for each in (actions, own)
+            model.aggregate_q_values(th.stack([net(th.cat([obs, choice], 1)) for net in model.critic.q_networks]))[:, 0]
+            for choice in (actions, actor_actions)
         ]
     kept = values[0] > values[1]
-    distances = ((own - actions) ** 2).sum(dim=1)
+    distances = ((actor_actions - actions) ** 2).sum(dim=1)
     assert actor_loss(model, batch)[1] == pytest.approx(float((distances * kept).mean()), rel=1e-4)
     free = cloning_model(name, bc_weight=3.0, q_filter=False)
     free.policy.load_state_dict(model.policy.state_dict())
@@ -80,7 +81,7 @@ def test_training_with_cloning_keeps_the_actor_near_the_demonstrations() -> None
         model = ours("td3", options=options, buffer=buffer, demonstrations=demonstrations())
         train(model, 150, batch_size=64)
         samples = model.replay_buffer.sample_demonstrations(200)
-        own = model.act(model._features(samples.observations), deterministic=True).detach()
-        distances.append(float(((own - samples.actions) ** 2).sum(dim=1).mean()))
+        actor_actions = model.act(model._features(samples.observations), deterministic=True).detach()
+        distances.append(float(((actor_actions - samples.actions) ** 2).sum(dim=1).mean()))
     assert model.logger.name_to_value["train/bc_loss"] > 0
     assert distances[1] < 0.5 * distances[0]

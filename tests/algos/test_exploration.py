@@ -29,12 +29,12 @@ def test_the_state_of_held_actions_can_be_restored(n_envs):
     one, other = (RandomActions(BOX, 0.5, 3, n_envs) for _ in range(2))
     played(one, 1, n_envs, warm_up=True)
     other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    found = []
-    for each in (one, other):
+    continuations = []
+    for random_actions in (one, other):
         np.random.seed(4)
         BOX.seed(4)
-        found.append(played(each, 3, n_envs))
-    np.testing.assert_array_equal(*found)
+        continuations.append(played(random_actions, 3, n_envs))
+    np.testing.assert_array_equal(*continuations)
 
 
 def played(random_actions, steps, n_envs=1, warm_up=False):
@@ -63,16 +63,16 @@ def test_no_action_is_held_beyond_the_end_of_its_episode():
     actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage
     episodes = storage.episodes(0)[: -1 if storage.running[0] else None]
-    held = [actions[storage.first_id[each] : storage.last_id[each] + 1] for each in episodes]
+    held = [actions[storage.first_id[episode] : storage.last_id[episode] + 1] for episode in episodes]
     assert len(held) > 5
-    assert all(len(np.unique(each)) == 1 for each in held)
-    assert len({each[0] for each in held}) == len(held)
+    assert all(len(np.unique(actions)) == 1 for actions in held)
+    assert len({actions[0] for actions in held}) == len(held)
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("constant", [2, 2, 2, 2]), ("linear", [2, 1.5, 1, 0])])
 def test_schedules_of_the_learning_rate(kind, expected):
     model = from_config("sac", learning_rate=2.0, learning_rate_schedule=kind)
-    assert [model.lr_schedule(left) for left in (1, 0.75, 0.5, 0)] == pytest.approx(expected)
+    assert [model.lr_schedule(remaining) for remaining in (1, 0.75, 0.5, 0)] == pytest.approx(expected)
     assert make_schedule("constant", 2.0) == 2.0
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch as th
 
-from rlher.algos.optimizer_steps import FusedAdam
+from rlher.algos.optimizer_steps import OptimizerStep
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
@@ -17,7 +17,7 @@ CASES = {
         {"policy_kwargs": {"optimizer_kwargs": {"eps": 1e-3, "betas": (0.5, 0.9)}}},
         {"policy_kwargs": {"optimizer_kwargs": {"amsgrad": True}}},
         {"policy_kwargs": {"optimizer_class": th.optim.AdamW}},
-        {"learning_rate": lambda left: 3e-4 + 1e-3 * left},
+        {"learning_rate": lambda remaining: 3e-4 + 1e-3 * remaining},
     ],
 }
 TARGETS = {"dqn": "q_net_target"}
@@ -25,10 +25,10 @@ ROUNDING = 2e-6  # largest difference seen: 4e-7, in weights around 0.1 that mov
 
 
 def require_same(mine, other) -> None:
-    found, expected = weights(mine), weights(other)
-    assert set(found) == set(expected)
+    updated, expected = weights(mine), weights(other)
+    assert set(updated) == set(expected)
     for name, value in expected.items():
-        assert th.allclose(found[name], value, rtol=0, atol=ROUNDING), name
+        assert th.allclose(updated[name], value, rtol=0, atol=ROUNDING), name
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ class LearntFeatures(th.nn.Module):
 
 
 def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
-    gradient, found = th.randn(3, 4).mT, []
-    for each in (gradient, gradient.contiguous()):
+    transposed, updated = th.randn(3, 4).mT, []
+    for gradient in (transposed, transposed.contiguous()):
         parameter = th.nn.Parameter(th.zeros(4, 3))
-        FusedAdam(th.optim.Adam([parameter]), [parameter]).step([each])
-        found.append(parameter)
-    assert th.equal(*found)
+        OptimizerStep(th.optim.Adam([parameter]), [parameter]).step([gradient])
+        updated.append(parameter)
+    assert th.equal(*updated)

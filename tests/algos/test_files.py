@@ -13,8 +13,7 @@ from tests.support.models import THEIRS, ours, theirs, train, weights
 @pytest.mark.parametrize("name", THEIRS)
 @pytest.mark.parametrize("from_ours", [True, False])
 def test_models_load_in_either_class_and_continue_identically(name, from_ours) -> None:
-    own = ALGORITHMS[name].load()
-    saved, reader = (ours(name), THEIRS[name]) if from_ours else (theirs(name), own)
+    saved, reader = (ours(name), THEIRS[name]) if from_ours else (theirs(name), ALGORITHMS[name].load())
     train(saved, 5)
     file = io.BytesIO()
     saved.save(file)

@@ -43,7 +43,7 @@ def test_statistics_are_those_of_sb3_and_both_goals_share_theirs() -> None:
         goals.update(obs["desired_goal"])
         observation.update(obs["observation"].reshape(count, 4))
     for name in ("mean", "var"):
-        expected = np.concatenate([getattr(each, name) for each in (goals, goals, observation)])
+        expected = np.concatenate([getattr(statistics, name) for statistics in (goals, goals, observation)])
         np.testing.assert_allclose(getattr(extractor.normalizer, name), expected, rtol=1e-3)
     assert extractor.normalizer.count == pytest.approx(35, abs=0.01)
 
@@ -94,7 +94,7 @@ def test_training_updates_one_normalizer_of_all_networks(name: str, keys: dict) 
 
 
 class Doubled(CombinedExtractor):
-    """A user's own features extractor."""
+    """A user's features extractor."""
 
     def forward(self, observations):
         self.seen = observations

@@ -7,7 +7,7 @@ import pytest
 import torch as th
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.fast_update import LossInputs
+from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, train, weights
@@ -15,8 +15,8 @@ from tests.support.models import THEIRS, ours, train, weights
 CRITICS = [name for name in THEIRS if ALGORITHMS[name].actions == "continuous"]
 
 
-def batch_of(model, size=16) -> LossInputs:
-    return model._loss_inputs(model.replay_buffer.sample(size))
+def batch_of(model, size=16) -> UpdateBatch:
+    return model._update_batch(model.replay_buffer.sample(size))
 
 
 def loss_of(model, batch) -> float:
@@ -58,8 +58,8 @@ def test_td_errors_equal_those_computed_from_the_networks() -> None:
         next_values = th.stack([network(inputs) for network in model.critic_target.q_networks]).amin(0)
         target = batch.rewards + batch.discounts * next_values
         values = [network(th.cat([batch.obs, batch.actions], 1)) for network in model.critic.q_networks]
-    for found, value in zip(errors, values, strict=True):
-        assert th.allclose(found, value - target, atol=1e-5)
+    for error, value in zip(errors, values, strict=True):
+        assert th.allclose(error, value - target, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", CRITICS)

@@ -18,5 +18,5 @@ CASES = [
 
 @pytest.mark.parametrize(("value", "rewards", "gamma", "expected"), CASES)
 def test_resolve(value, rewards, gamma, expected) -> None:
-    found = resolve_target_q_bounds(value, rewards, gamma)
-    assert found == (None if expected is None else pytest.approx(expected))
+    bounds = resolve_target_q_bounds(value, rewards, gamma)
+    assert bounds == (None if expected is None else pytest.approx(expected))

@@ -18,8 +18,8 @@ from tests.conftest import Make
 
 
 def legend(picture: Figure) -> list[str]:
-    (found,) = picture.legends
-    return [text.get_text() for text in found.get_texts()]
+    (drawn,) = picture.legends
+    return [text.get_text() for text in drawn.get_texts()]
 
 
 def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, three_seeds, tmp_path: Path) -> None:

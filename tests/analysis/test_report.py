@@ -78,7 +78,7 @@ def test_text_from_files_is_escaped(rlher, make_run: Make) -> None:
     assert done.code == 0, done.err
     assert "PWN" in done.err
     page = read()
-    assert not [each for each in done.out + done.err + page if not each.isprintable() and each != "\n"]
+    assert not [char for char in done.out + done.err + page if not char.isprintable() and char != "\n"]
     assert r"\x1b]0;PWN\x07" in page
     assert r"\u001b" not in page, "the labels of charts"
     assert page.count("hacked") > 10

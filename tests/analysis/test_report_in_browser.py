@@ -22,8 +22,8 @@ def browser() -> Iterator[Chrome]:
     if not is_installed():
         assert "CI" not in os.environ, "CI installs Chromium"
         pytest.skip("needs Chromium: apt-get install chromium chromium-driver")
-    with chromium() as found:
-        yield found
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def test_the_page_renders_without_messages_and_requests(page: Chrome) -> None:
     assert len(fetched) == 1, fetched
     assert fetched[0].endswith("report.html")
     assert console_messages(page) == []
-    texts = [each.text for each in page.find_elements(By.CSS_SELECTOR, ".chart:first-of-type text")]
+    texts = [element.text for element in page.find_elements(By.CSS_SELECTOR, ".chart:first-of-type text")]
     assert {"0", "1k", "0%", "100%", "good (3 seeds)"} <= {*texts}
     assert len(page.find_elements(By.CSS_SELECTOR, ".small svg")) == 1, "the return; speed is constant"
     width = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.execute_script(width), "no horizontal scrolling"
-    sides = "return [...document.querySelectorAll('video, img')].map((each) => each.videoWidth ?? each.naturalWidth)"
+    sides = "return [...document.querySelectorAll('video, img')].map((media) => media.videoWidth ?? media.naturalWidth)"
     video, image, picture = page.execute_script(sides)
     assert (video, image) == (32, 32)
     assert picture > 100
@@ -77,10 +77,10 @@ def test_dark_mode_follows_the_browser(page: Chrome) -> None:
 
     axis = ".chart path[style*='stroke: #000000']"
     pairs = (("body", "background-color"), ("body", "color"), (".chart text", "fill"), (axis, "stroke"))
-    light = [brightness(*each) for each in pairs]
+    light = [brightness(*pair) for pair in pairs]
     preference = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
-    dark = [brightness(*each) for each in pairs]
+    dark = [brightness(*pair) for pair in pairs]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert [each > 128 for each in light] == [True, False, False, False]
-    assert [each > 128 for each in dark] == [False, True, True, True]
+    assert [value > 128 for value in light] == [True, False, False, False]
+    assert [value > 128 for value in dark] == [False, True, True, True]

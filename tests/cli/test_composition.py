@@ -1,4 +1,4 @@
-"""The commands and the exit code of a sweep."""
+"""The commands and the exit code of a sweep; the traceback of a user's code."""
 
 from pathlib import Path
 
@@ -32,6 +32,16 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
 def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatch, codes: dict, expected: list) -> None:
     seen = []
     module = load_command("list").module
-    monkeypatch.setattr(module, "run", lambda config: seen.append(config.what) or codes[config.what])
-    code = main.run(["list", "-m", f"what={','.join(codes)}"])
+    monkeypatch.setattr(module, "run", lambda config, command_line: seen.append(config.what) or codes[config.what])
+    code = main.dispatch(["list", "-m", f"what={','.join(codes)}"])
     assert (seen, code) == (expected, max(codes.values()))
+
+
+def test_a_traceback_starts_with_the_users_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict = {}
+    folder = Path(main.__file__).parents[1]
+    exec(compile("def run(config, command_line): 1 / 0", f"{folder}_experiments/x.py", "exec"), names)
+    monkeypatch.setattr(load_command("list").module, "run", names["run"])
+    with pytest.raises(ZeroDivisionError) as raised:
+        main.main(["list"])
+    assert len(raised.traceback) == 3, "this function, main, and the user's"

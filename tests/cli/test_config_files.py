@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlher.core.safe_read import read_yaml
+from rlher.core.safe_files import read_yaml
 
 HYPERPARAMS = Path(__file__).parents[2] / "hyperparams"
 
 
-@pytest.mark.parametrize("text", ["id: [", "id: !!python/object/apply:os.system [exit]"])
-def test_unreadable_config_file_is_named(rlher, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["id: [", "id: !!python/object/apply:os.system [exit]", "idd: FetchReach-v4"])
+@pytest.mark.parametrize("word", ["env=mine", "mine", "env=glob(mi*)"])
+def test_unreadable_config_file_is_named(rlher, tmp_path: Path, text: str, word: str) -> None:
     (tmp_path / "conf/env").mkdir(parents=True)
     (tmp_path / "conf/env/mine.yaml").write_text(text)
-    done = rlher("train", "env=mine", "--config-dir", "conf", "--cfg", "job")
-    assert done.code == 2
-    assert len(done.err.splitlines()) == 1
+    done = rlher("train", "-m", word, "--config-dir", "conf")
+    assert (done.code, "conf/env/mine.yaml" in done.err, len(done.err.splitlines())) == (2, True, 1)
 
 
 PAIR = ("algo=dqn", "env=BitFlipping-v0")
@@ -66,7 +66,7 @@ def test_command_line_overrides_a_recipe_file(rlher, recipe: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named"), [("algo: {gama: 0.9}", "gama"), ("algo: {gamma: 1.5}", "algo.gamma=1.5"), ("algo: [", "")]
+    ("text", "named"), [("algo: {gamma: 1.5}", "algo.gamma=1.5"), ("algo: [", ""), ("resume: latest", "resume")]
 )
 @pytest.mark.parametrize("command", ["train", "optimize"])
 def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, text: str, named: str) -> None:
@@ -76,19 +76,12 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
     assert named in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "recorded"),
-    [
-        ((), "dqn-BitFlipping-v0"),
-        (("algo=sac", "env.kwargs.continuous=true"), None),
-        (("recipe=null",), None),
-        (("recipe=mine", "--config-dir", "conf"), "mine"),
-    ],
-)
-def test_recipe_is_recorded(rlher, tmp_path: Path, words: tuple[str, ...], recorded: str | None) -> None:
+def test_recipe_is_recorded(rlher, tmp_path: Path) -> None:
     (tmp_path / "conf/recipe").mkdir(parents=True)
     (tmp_path / "conf/recipe/mine.yaml").write_text("total_timesteps: 100\n")
-    assert composed(rlher, *words)["recipe"] == recorded
+    assert composed(rlher)["recipe"] == "dqn-BitFlipping-v0"
+    assert composed(rlher, "algo=sac", "env.kwargs.continuous=true")["recipe"] is None
+    assert composed(rlher, "recipe=mine", "--config-dir", "conf")["recipe"] == "mine"
 
 
 def test_schema_of_recipes_accepts_every_recipe_and_no_other_key(rlher) -> None:

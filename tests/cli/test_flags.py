@@ -12,17 +12,24 @@ def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "--config-dir=conf", "seed=0,1", "--no-progress", "--device=cpu"]
     overrides = ["algo=sac", "seed=0,1", "n_envs=2", "progress=false", "device=cpu"]
     assert flags.parse("train", words) == (overrides, True, False, ["conf"])
-    assert flags.parse("train", ["--cfg", "job", "x=1"]) == (["x=1"], False, True, [])
-    assert flags.parse("optimize", ["--space", "x.yaml", "space=her"]).overrides == ["space=her", "search_space=x.yaml"]
+    assert flags.parse("train", ["--cfg", "job", "seed=1"]) == (["seed=1"], False, True, [])
+    assert flags.parse("optimize", ["--space", "x.yaml"]).overrides == ["search_space=x.yaml"]
     assert flags.parse("enjoy", ["--stochastic"]).overrides == ["deterministic=false"]
-    assert flags.parse("evaluate", ["logs/a b", "--episodes", "3"]).overrides == ["episodes=3", "run='logs/a b'"]
+    assert flags.parse("evaluate", ["2024_11", "--episodes", "3"]).overrides == ["episodes=3", "run='2024_11'"]
+    assert flags.parse("plot", ["--by", "1e3,true", "a b"]).overrides == ["by=['1e3','true']", "runs='a b'"]
 
 
 def test_names_of_algorithms_and_environments_need_no_key() -> None:
     assert flags.parse("train", ["sac", "FetchReach-v4"]).overrides == ["algo=sac", "env=FetchReach-v4"]
-    assert flags.parse("check", ["FetchReach-v4"]).overrides == ["env=FetchReach-v4"]
+
+
+@pytest.mark.parametrize(
+    "line", ["check sac", "optimize --space=algo space=her", "train demos=a demos.path=b", "train seed=1 --seed=2"]
+)
+def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:
+    name, *words = line.split()
     with pytest.raises(UserError):
-        flags.parse("check", ["sac"])
+        flags.parse(name, words)
 
 
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

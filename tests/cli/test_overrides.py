@@ -7,15 +7,12 @@ from rlher.cli.command import load_command
 from rlher.cli.composition import compose
 
 
-def test_steps_may_be_written_as_powers_of_ten() -> None:
-    line = flags.parse("train", ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5"])
-    (job,) = compose(load_command("train"), line)
+def test_values_become_what_their_keys_take() -> None:
+    words = ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5", "algo.net_arch=256", "--logs=1.0"]
+    (job,) = compose(load_command("train"), flags.parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]))
     assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
-
-
-def test_a_single_value_is_a_list_of_one() -> None:
-    (job,) = compose(load_command("train"), flags.parse("train", ["algo.net_arch=256", "env.modules=mine"]))
-    assert (job.config.algo.net_arch, job.config.env.modules) == ([256], ["mine"])
+    assert (job.config.algo.net_arch, job.config.env.modules) == ([256], ["mine"]), "a list of one"
+    assert (job.config.logs, job.config.algo.ent_coef) == ("1.0", "1.0"), "unchanged texts"
 
 
 @pytest.mark.parametrize(
@@ -29,15 +26,16 @@ def test_a_single_value_is_a_list_of_one() -> None:
         ("env.wrappers=[{mine:Slow: {factor: 2}}]", "env.wrappers", [{"mine:Slow": {"factor": 2}}]),
         ("title=Größe: 5 %", "title", "Größe: 5 %"),
         ("storage=${oc.env:X}", "storage", "${oc.env:X}"),
+        ("demos=1e3", "demos.path", "1e3"),
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    assert overrides.values_of([overrides.quote_override(word)])[key] == value
+    assert overrides.parse_overrides([overrides.quote_override(word)])[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
     words = ["her.relabel_done=auto", "her=sb3"]
-    assert overrides.values_of(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
+    assert overrides.parse_overrides(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:

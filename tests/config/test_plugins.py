@@ -13,15 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.commands import ListConfig
-from rlher.config.key import experiment_key
+from rlher.config.key import experiment_key, section
 
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
 
-def run(config: ListConfig) -> int:
+@dataclass
+class ToneConfig:
+    loud: bool = experiment_key(False, "greet loudly")
+@dataclass
+class GreetConfig:
+    tone: ToneConfig = section(ToneConfig, "tone")
+
+def run(config: GreetConfig, command_line: str) -> int:
     print("greetings")
     return 0
 
@@ -57,6 +63,7 @@ def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     listed = run(plugin, "list").stdout
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
     assert run(plugin, "greet").stdout == "greetings\n"
+    assert "tone.loud" in run(plugin, "greet", "--help").stdout
     words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
     trained = run(plugin, "train", "algo=mine", "env=near", *words)
     assert trained.returncode == 0, trained.stderr

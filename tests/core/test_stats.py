@@ -15,8 +15,8 @@ PAIRS = [scores for pair in zip(BETTER, WORSE, strict=True) for scores in pair]
 
 def mean_improvement(*pairs: np.ndarray, axis: int = 0) -> np.ndarray:
     """Return rliable's number: the mean over tasks."""
-    each = [stats.probability_of_improvement(x, y, axis) for x, y in zip(pairs[::2], pairs[1::2], strict=True)]
-    return np.mean(each, axis=0)
+    by_task = [stats.probability_of_improvement(x, y, axis) for x, y in zip(pairs[::2], pairs[1::2], strict=True)]
+    return np.mean(by_task, axis=0)
 
 
 def test_profile_is_rliables() -> None:

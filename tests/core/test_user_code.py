@@ -53,8 +53,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 def test_both_forms_and_the_one_of_rl_zoo() -> None:
     entries = ["a.b:C", {"a.b:C": {"x": 1}}, "a.b.C", {"a:C": None}]
-    found = [parse_class("key", entry) for entry in entries]
-    assert found == [("a.b:C", {}), ("a.b:C", {"x": 1}), ("a.b:C", {}), ("a:C", {})]
+    parsed = [parse_class("key", entry) for entry in entries]
+    assert parsed == [("a.b:C", {}), ("a.b:C", {"x": 1}), ("a.b:C", {}), ("a:C", {})]
 
 
 @pytest.mark.parametrize("entry", ["C", "a:", "a b:C", 3, {"a:C": 1}, {"a:C": {}, "b:C": {}}])

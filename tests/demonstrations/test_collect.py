@@ -48,8 +48,8 @@ import sys, minari
 dataset = minari.load_dataset("bits-v0")
 assert not any(name.split(".")[0] == "rlher" for name in sys.modules)
 print(len(dataset), dataset.total_steps, dataset.env_spec.id, dataset.spec.dataset_id)
-ends = [(each.actions, each.rewards[-1], each.terminations[-1], each.infos["is_success"][-1]) for each in dataset]
-print([[len(actions), int(reward), bool(end), bool(success)] for actions, reward, end, success in ends])
+ends = [[len(ep.actions), ep.rewards[-1], ep.terminations[-1], ep.infos["is_success"][-1]] for ep in dataset]
+print([[length, int(reward), bool(end), bool(success)] for length, reward, end, success in ends])
 print(list(minari.list_local_datasets()))
 """
 """Open a dataset with plain Minari."""
@@ -72,11 +72,11 @@ def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> Non
     done = rlher("collect", *BITS, *words)
     assert done.code == 0, done.err
     printed = json.loads(done.out)
-    found = read("data/bits-v0")
+    data = read("data/bits-v0")
     assert (printed["folder"], printed["episodes"], printed["success_rate"]) == ("data/bits-v0", 6, 1)
-    assert printed["steps"] == found.n_steps
-    assert (found.env_id, found.metadata["rlher"]["controller"]) == ("BitFlipping-v0", "bit_controllers:first_wrong")
-    for trajectory in found.trajectories:
+    assert printed["steps"] == data.n_steps
+    assert (data.env_id, data.metadata["rlher"]["controller"]) == ("BitFlipping-v0", "bit_controllers:first_wrong")
+    for trajectory in data.trajectories:
         assert trajectory.terminated
         assert (trajectory.rewards == [*[-1] * (len(trajectory) - 1), 0]).all()
         assert (trajectory.observations["achieved_goal"][-1] == trajectory.observations["desired_goal"][-1]).all()
@@ -84,8 +84,8 @@ def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> Non
     shown = subprocess.run([sys.executable, "-c", WITH_MINARI], env=environment, capture_output=True, text=True)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines() == [
-        f"6 {found.n_steps} BitFlipping-v0 bits-v0",
-        str([[len(each), 0, True, True] for each in found.trajectories]),
+        f"6 {data.n_steps} BitFlipping-v0 bits-v0",
+        str([[len(trajectory), 0, True, True] for trajectory in data.trajectories]),
         "['bits-v0']",
     ]
 
@@ -96,17 +96,17 @@ def test_only_successes(rlher) -> None:
     assert done.code == 0, done.err
     printed = json.loads(done.out)
     assert printed["episodes"] == printed["successes"] == 5 < printed["played"]
-    found = read(printed["folder"])
-    assert all(trajectory.rewards[-1] == 0 for trajectory in found.trajectories)
-    assert found.metadata["rlher"]["success_rate"] == 5 / printed["played"]
+    data = read(printed["folder"])
+    assert all(trajectory.rewards[-1] == 0 for trajectory in data.trajectories)
+    assert data.metadata["rlher"]["success_rate"] == 5 / printed["played"]
 
 
 def test_ctrl_c_keeps_the_episodes_until_then(rlher) -> None:
     done = rlher("collect", *BITS, "controller=bit_controllers:interrupted", "--episodes", "50")
     assert done.code == 130
-    found = read("demos/BitFlipping-v0-interrupted-v0")
-    assert 2 <= len(found.trajectories) < 10
-    assert found.n_steps < 17, "the running episode is the last"
+    data = read("demos/BitFlipping-v0-interrupted-v0")
+    assert 2 <= len(data.trajectories) < 10
+    assert data.n_steps < 17, "the running episode is the last"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -143,12 +143,12 @@ def test_the_agent_of_a_run(rlher) -> None:
 def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     done = rlher("collect", "agent=ddpg-FetchPush-v4", "--episodes", "2", "--json")
     assert done.code == 0, done.err
-    config = lookup.find(str(lookup.agent_folder("ddpg-FetchPush-v4")), "logs").config.env
+    config = lookup.open_run(str(lookup.agent_folder("ddpg-FetchPush-v4")), "logs").config.env
     config.relay.enabled = False
     env = make_env(config)
-    found = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)
+    data = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)
     observation, _ = env.reset(seed=2_000_000)
-    for key, values in found.trajectories[0].observations.items():
+    for key, values in data.trajectories[0].observations.items():
         assert np.array_equal(values[0], observation[key])
     assert json.loads(done.out)["successes"] == 2
 

@@ -53,15 +53,15 @@ def dataset(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(dataset.parent))
     for name in (dataset, dataset / "data", "flip-v0"):
-        found = read(name)
-        assert [len(each) for each in found.trajectories] == [3, 1]
-        assert [each.terminated for each in found.trajectories] == [False, True]
-        for one, two in zip(found.trajectories, (episode(3), episode(1, bit=2)), strict=True):
+        data = read(name)
+        assert [len(trajectory) for trajectory in data.trajectories] == [3, 1]
+        assert [trajectory.terminated for trajectory in data.trajectories] == [False, True]
+        for one, two in zip(data.trajectories, (episode(3), episode(1, bit=2)), strict=True):
             assert (one.actions == two.actions).all()
             assert (one.rewards == two.rewards).all()
             for key, values in two.observations.items():
                 assert (one.observations[key] == values).all()
-        assert (found.n_steps, found.env_id, found.action_repeat) == (4, "Bits-v0", 2)
+        assert (data.n_steps, data.env_id, data.action_repeat) == (4, "Bits-v0", 2)
     assert not [*dataset.parent.glob(".*")], "no temporary folder is left"
 
 
@@ -71,11 +71,11 @@ def test_a_dataset_of_plain_minari_is_read(tmp_path: Path, monkeypatch: pytest.M
     )
     env = gym.make("TinyBits-v0")
     folder = collect_with_minari(monkeypatch, tmp_path, env, 4, "bits-v0")
-    found = read(folder)
+    data = read(folder)
     gym.registry.pop("TinyBits-v0")
-    assert len(found.trajectories) == 4
-    assert (found.env_id, found.action_repeat) == ("TinyBits-v0", 1)
-    for trajectory in found.trajectories:
+    assert len(data.trajectories) == 4
+    assert (data.env_id, data.action_repeat) == ("TinyBits-v0", 1)
+    for trajectory in data.trajectories:
         before, after = trajectory.observations["observation"][:-1], trajectory.observations["observation"][1:]
         assert (np.argmax(before != after, axis=1) == trajectory.actions).all()
 
@@ -202,5 +202,5 @@ def test_an_environment_that_a_dataset_names_is_not_imported(dataset: Path, tmp_
 
 def test_entries_that_the_environment_lacks_are_left_out(dataset: Path) -> None:
     smaller = spaces.Dict({key: ENV.observation_space[key] for key in ("achieved_goal", "desired_goal")})
-    found = read_dataset(str(dataset), smaller, ENV.action_space)
-    assert {*found.trajectories[0].observations} == {"achieved_goal", "desired_goal"}
+    data = read_dataset(str(dataset), smaller, ENV.action_space)
+    assert {*data.trajectories[0].observations} == {"achieved_goal", "desired_goal"}

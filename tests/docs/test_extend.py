@@ -19,7 +19,7 @@ from rlher.cli.flags import CommandLine
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.trust import UntrustedCode
-from rlher.training.setup import prepare
+from rlher.training.preparation import prepare
 from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 from tests.training.conftest import at_step  # noqa: F401
@@ -119,10 +119,10 @@ def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ("request.last_ids + 1000", "not stored, such as 1"),
-        ("request.first_ids - 1000", "not stored, such as -"),
-        ("request.last_ids[:3]", "int64 of shape (3,)"),
-        ("request.last_ids / 2", "float64 of shape (12,)"),
+        ("request.episode_last_ids + 1000", "not stored, such as 1"),
+        ("request.episode_first_ids - 1000", "not stored, such as -"),
+        ("request.episode_last_ids[:3]", "int64 of shape (3,)"),
+        ("request.episode_last_ids / 2", "float64 of shape (12,)"),
         ("1 / 0", "raised ZeroDivisionError: division by zero (own_"),
     ],
 )
@@ -237,7 +237,7 @@ def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key:
         config[section] = config[section] | value if isinstance(value, dict) else value
     Path("run/config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(UntrustedCode) as caught:
-        lookup.find("run", "logs")
+        lookup.open_run("run", "logs")
     assert caught.value.key == key
     if not key.startswith(("env", "logger", "algo.policy_kwargs", "algo.model")):
         Path("space.yaml").write_text(yaml.safe_dump({key: {"choices": [re.findall("evil:[fF]", str(KEYS[key]))[0]]}}))
@@ -269,10 +269,10 @@ def test_a_wrong_name_is_a_user_error_and_writes_nothing(workspace: Path, word: 
 
 def test_a_function_of_a_notebook_cannot_be_recorded(workspace: Path) -> None:
     def last(request):
-        return request.last_ids
+        return request.episode_last_ids
 
     last.__module__, last.__qualname__ = "__main__", "last"
-    for function in (last, lambda request: request.last_ids):
+    for function in (last, lambda request: request.episode_last_ids):
         with pytest.raises(UserError, match="not in the script or notebook that runs"):
             api.train("sac", "FetchReach-v4", her=function)
 

@@ -24,22 +24,20 @@ def test_a_hand_that_moves_is_the_object_of_reaching_alone(name: str, moved: boo
 
 
 def test_success_at_reset_stays_for_the_episode():
-    config = EnvConfig(id="FetchPush-v4", **REACH)
-    env = make_env(config, training=True)
+    env = make_env(EnvConfig(id="FetchPush-v4", **REACH), training=True)
     compute_reward, shares = env.get_wrapper_attr("compute_reward"), []
     for seed in range(60):
-        start, _ = env.reset(seed=seed)
+        start, reset_info = env.reset(seed=seed)
         info = env.step(np.zeros(4, np.float32))[4]
         expected = bool(compute_reward(start["achieved_goal"], start["desired_goal"], {}) >= 0)
-        assert info["success_at_reset"] == expected
+        assert info["success_at_reset"] == reset_info["is_success"] == expected
         shares.append(expected)
     assert 0 < np.mean(shares) < 0.3
     env.close()
 
 
-@pytest.mark.parametrize("keys", [{"training": False}, {"training": True, "success_reward": None}])
-def test_nothing_is_added_in_evaluation_or_without_a_known_success(keys: dict):
-    training = keys.pop("training")
+@pytest.mark.parametrize(("training", "keys"), [(False, {}), (True, {"success_reward": None})])
+def test_nothing_is_added_in_evaluation_or_without_a_known_success(training: bool, keys: dict):
     env = make_env(EnvConfig(id="FetchReach-v4", **{**REACH, **keys}), training=training)
     assert "object_moved" not in episode(env, [np.zeros(4, np.float32)])[0]
     env.close()

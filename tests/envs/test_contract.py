@@ -9,16 +9,17 @@ from rlher.cli.commands.check import run as check
 from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
-from rlher.envs.contract import CHECKS, check_goal_env, validate_goal_env
+from rlher.envs.contract import CHECKS, check_goal_env, require_goal_env
 
 
 def messages(name: str, level: str, **keys) -> dict[str, str]:
     """Return the messages of one level, by the check they come from."""
-    return {each.check: each.message for each in check_goal_env(hostile(name, **keys)).findings if each.level == level}
+    findings = check_goal_env(hostile(name, **keys)).findings
+    return {finding.check: finding.message for finding in findings if finding.level == level}
 
 
 def test_a_sound_environment_passes_every_check():
-    findings = validate_goal_env(hostile("LineEnv")).findings
+    findings = require_goal_env(hostile("LineEnv")).findings
     assert {finding.level for finding in findings} == {"ok"}
     silent = {"reward_declarations"}  # without a finding unless something is wrong
     assert {finding.check for finding in findings} == {"interface", *CHECKS} - silent
@@ -35,7 +36,7 @@ def test_a_sound_environment_passes_every_check():
 )
 def test_a_warning_does_not_forbid_training(name, check, named):
     assert named in messages(name, "warning")[check]
-    validate_goal_env(hostile(name))
+    require_goal_env(hostile(name))
 
 
 @pytest.mark.parametrize(
@@ -62,15 +63,15 @@ def test_a_warning_does_not_forbid_training(name, check, named):
 def test_an_error_forbids_training(name, error, check, named):
     assert named in messages(name, "error")[check]
     with pytest.raises(error, match=f"{name}-v0"):
-        validate_goal_env(hostile(name))
+        require_goal_env(hostile(name))
 
 
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
     config = EnvConfig(id="Endless-v0", modules=["hostile_envs"], success_reward=-0.3)
     with pytest.raises(UserError, match=r"env\.max_episode_steps"):
-        validate_goal_env(config)
+        require_goal_env(config)
     config.max_episode_steps = 30
-    validate_goal_env(config)
+    require_goal_env(config)
 
 
 def test_a_crash_may_have_a_goal_independent_penalty_if_its_key_is_known():
@@ -92,9 +93,9 @@ def test_a_wrong_declaration_is_an_error_that_names_the_key(keys, check):
 
 
 def test_probing_changes_no_property_that_is_set():
-    given = {"success_key": "a", "ends_on_success": False, "success_reward": 3.0, "reward_range": [0.0, 9.0]}
-    config = check_goal_env(hostile("LineEnv", **given)).config
-    assert {key: getattr(config, key) for key in given} == given
+    keys = {"success_key": "a", "ends_on_success": False, "success_reward": 3.0, "reward_range": [0.0, 9.0]}
+    config = check_goal_env(hostile("LineEnv", **keys)).config
+    assert {key: getattr(config, key) for key in keys} == keys
     assert config.max_episode_steps == 20
 
 
@@ -106,7 +107,7 @@ def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
 
 @pytest.mark.parametrize("name", ["LineEnv", "TwoConventions", "RaisesInInit"])
 def test_the_check_command_prints_json(name, capsys):
-    code = check(CheckConfig(env=hostile(name), json=True))
+    code = check(CheckConfig(env=hostile(name), json=True), "rlher check")
     result = json.loads(capsys.readouterr().out)
     assert code == (0 if result["ok"] else 1)
     assert result["ok"] == all(finding["level"] != "error" for finding in result["findings"])

@@ -78,8 +78,8 @@ def test_the_limit_is_the_registered_one(name):
     env = make_env(config)
     registered = gym.spec(config.id).max_episode_steps
     if config.id == "parking-v0":
-        own = env.unwrapped.config
-        registered = own["duration"] * own["policy_frequency"]
+        settings = env.unwrapped.config
+        registered = settings["duration"] * settings["policy_frequency"]
     if config.id == "BitFlipping-v0":
         registered = env.unwrapped.n_bits
     assert config.max_episode_steps == registered

@@ -38,10 +38,10 @@ def play(env_id: str, config: dict, steps: int, seed: int = 0) -> list[tuple]:
         observation, reward, terminated, truncated, info = env.step(action)
         lot = env.unwrapped
         things = [*lot.road.vehicles, *lot.road.objects]
-        flags = [(each.crashed, each.hit, getattr(each, "lane_index", None)) for each in things]
+        flags = [(thing.crashed, thing.hit, getattr(thing, "lane_index", None)) for thing in things]
         values = observation.values() if isinstance(observation, dict) else [observation]
         state = np.concatenate(
-            [np.ravel(value) for value in values] + [[*each.position, each.speed] for each in things]
+            [np.ravel(value) for value in values] + [[*thing.position, thing.speed] for thing in things]
         )
         played.append((state, reward, terminated, truncated, info["crashed"], info.get("is_success"), flags))
         if terminated or truncated or rng.random() < 0.01:

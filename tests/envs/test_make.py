@@ -11,7 +11,7 @@ from hostile_envs import hostile
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.make import SeededResets, make_env
-from rlher.envs.registration import ensure_registered
+from rlher.envs.registration import require_registered
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_missing_extra_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "panda_gym", None)
     monkeypatch.delitem(gym.registry, "PandaReach-v3", raising=False)
     with pytest.raises(UserError, match=r"PandaReach-v3 .*pip install 'rlher\[panda\]'"):
-        ensure_registered("PandaReach-v3")
+        require_registered("PandaReach-v3")
 
 
 def test_a_constructor_that_raises_without_arguments_is_a_fault():
@@ -56,7 +56,7 @@ def test_success_key_selects_the_key():
 
 def test_the_success_of_a_maze_is_is_success():
     env = make_env(EnvConfig(id="PointMaze_UMaze-v3"))
-    env.reset(seed=0)
+    assert env.reset(seed=0)[1]["is_success"] is False
     env.unwrapped.goal = env.unwrapped.point_env.init_qpos[:2] + 5
     assert env.step(np.zeros(2))[4]["is_success"] is False
     env.unwrapped.goal = env.step(np.zeros(2))[0]["achieved_goal"]
@@ -86,9 +86,9 @@ def test_fetch_is_that_of_gymnasium_robotics(name: str) -> None:
     theirs, ours = gym.make(name), make_env(EnvConfig(id=name))
     rng = np.random.default_rng(0)
     for seed in range(2):
-        expected, found = theirs.reset(seed=seed), ours.reset(seed=seed)
+        expected, returned = theirs.reset(seed=seed), ours.reset(seed=seed)
         for _ in range(50):
-            np.testing.assert_equal(found[0], expected[0])
+            np.testing.assert_equal(returned[0], expected[0])
             action = rng.uniform(-1, 1, 4).astype(np.float32)
-            expected, found = theirs.step(action), ours.step(action)
-            assert found[1:4] == expected[1:4]
+            expected, returned = theirs.step(action), ours.step(action)
+            assert returned[1:4] == expected[1:4]

@@ -107,7 +107,7 @@ def test_places_that_do_not_fit_the_goal_are_refused(keys: dict):
 def test_compute_reward_takes_batches_of_both_kinds():
     env = wrapped()
     seen = [observation for observation, *_ in play(env, 50)]
-    achieved, desired = (np.array([each[key] for each in seen]) for key in ("achieved_goal", "desired_goal"))
+    achieved, desired = (np.array([obs[key] for obs in seen]) for key in ("achieved_goal", "desired_goal"))
     single = [env.compute_reward(a, d, {}) for a, d in zip(achieved, desired, strict=True)]
     assert np.array_equal(env.compute_reward(achieved, desired, {}), single)
     reached = np.concatenate([np.zeros((50, 2)), achieved[:, 2:]], axis=1)

@@ -15,7 +15,7 @@ from hostile_envs import hostile
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.vec_env import make_vec_env
-from rlher.training import setup
+from rlher.training import preparation
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
 
@@ -38,9 +38,7 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
         ("hang", "hung (no answer in 1 s)", 3),
     ],
 )
-def test_a_lost_worker_is_replaced_with_all_its_environments(
-    group, tmp_path, monkeypatch, capfd, how: str, reason: str, cores: int
-):
+def test_a_lost_worker_is_replaced_with_all_its_environments(group, tmp_path, monkeypatch, capfd, how, reason, cores):
     monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: cores)
     envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
     assert len(envs.workers) == cores
@@ -141,8 +139,8 @@ TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs
 def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, normalised):
     (tmp_path / "marks").mkdir()
     models = []
-    build = setup.build_model
-    monkeypatch.setattr(setup, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
+    build = preparation.build_model
+    monkeypatch.setattr(preparation, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
     words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.freq=150")

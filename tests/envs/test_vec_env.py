@@ -37,13 +37,21 @@ def test_a_fault_has_the_same_message_with_and_without_workers(group, name, capf
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_ctrl_c_in_an_environment_is_not_its_own_cause(monkeypatch):
+    envs = make_vec_env(hostile("LineEnv"))
+    monkeypatch.setattr(envs.envs[0].unwrapped, "reset", lambda **_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        envs.reset()
+    assert caught.value.__cause__ is None
+
+
 def test_workers_ignore_the_signals_of_a_run(group, capfd):
     envs = group(hostile("LineEnv"))
     pids = [worker.process.pid for worker in envs.workers]
     server = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(") ")[2].split()[1])
     for pid in (*pids, server):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            os.kill(pid, number)
+        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
     time.sleep(0.1)
     assert len(rollout(envs)) > 0
     assert envs.restarts == 0
@@ -98,9 +106,7 @@ def test_workers_draw_different_numbers_from_global_generators_and_repeat_them()
     assert not np.isin(first, other).any(), "seeds differ"
 
 
-@pytest.mark.parametrize(
-    "config", [hostile("LineEnv"), hostile("Silent", success_reward=0.0)], ids=lambda each: each.id
-)
+@pytest.mark.parametrize("config", [hostile("LineEnv"), hostile("Silent", success_reward=0.0)], ids=lambda env: env.id)
 def test_the_episode_info_has_is_success_from_a_key_or_the_reward(group, config):
     episodes = rollout(group(config, 1, 3, "dummy"), 200)
     assert {episode["is_success"] for episode in episodes} == {True, False}

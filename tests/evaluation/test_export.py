@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
-from rlher.config.commands import PlayConfig
+from rlher.config.commands import AgentConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -90,7 +90,7 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
-    chosen = choose_model(PlayConfig(run=str(run)))
+    chosen = choose_model(AgentConfig(run=str(run)))
     env = make_env(chosen.run.config.env)
     policy, space = chosen.load_policy(env), env.observation_space
     space.seed(0)
@@ -98,13 +98,11 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     observations = {key: np.stack([row[key] for row in samples]).clip(-3, 3) for key in space.spaces}
     np.savez(folder / "observations.npz", **observations)
     actions = [policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
-    algo = lookup.find(str(run), "logs").config.algo
+    algo = lookup.open_run(str(run), "logs").config.algo
     if not getattr(algo, "layer_norm_critics", False):  # which SB3 lacks
-        own, sb3 = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)
-        for loaded in (
-            own.load(run / "best_model.zip"),
-            sb3.load(run / "best_model.zip", DummyVecEnv([lambda: env])),
-        ):
+        rlher_class, sb3_class = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)
+        path = run / "best_model.zip"
+        for loaded in (rlher_class.load(path), sb3_class.load(path, DummyVecEnv([lambda: env]))):
             np.testing.assert_allclose(loaded.predict(observations, deterministic=True)[0], actions, atol=1e-5)
     return actions
 
@@ -120,10 +118,10 @@ VARIANTS = {
 @pytest.mark.slow
 def test_agents_play_without_rlher(rlher) -> None:
     """Those of every algorithm, and those with options that SB3 lacks."""
-    kinds = {algo: f"env.kwargs.continuous={each.actions == 'continuous'}".lower() for algo, each in ALGORITHMS.items()}
-    trained = {
-        algo: (f"algo={algo}", *BITS, kind, "algo.learning_rate_schedule=linear") for algo, kind in kinds.items()
-    }
+    trained = {}
+    for name, algo in ALGORITHMS.items():
+        kind = f"env.kwargs.continuous={algo.actions == 'continuous'}".lower()
+        trained[name] = (f"algo={name}", *BITS, kind, "algo.learning_rate_schedule=linear")
     agents = {name: exported(rlher, *words, to=name) for name, words in (trained | VARIANTS).items()}
     results = require_same_actions_without_rlher(*agents.values(), rows=200)
     for (run, _), (played, steps) in zip(agents.values(), results, strict=True):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -21,7 +22,7 @@ from tests.support.tiers import slow_except
 BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})
 CONTINUOUS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5, "continuous": True})
 REACH = EnvConfig(id="FetchReach-v4")
-CASES = [(algo, CONTINUOUS if each.actions == "continuous" else BITS) for algo, each in ALGORITHMS.items()]
+CASES = [(name, CONTINUOUS if algo.actions == "continuous" else BITS) for name, algo in ALGORITHMS.items()]
 
 
 @pytest.mark.parametrize("normalized", slow_except([True], [True, False]), ids=["normalised", "plain"])
@@ -47,15 +48,13 @@ def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized
     spaces = env.observation_space.spaces
     rows = [env.reset(seed=0)[0]]
     for _ in range(50):
-        rows.append({key: generator.normal(size=each.shape).astype(each.dtype) for key, each in spaces.items()})
+        rows.append({key: generator.normal(size=space.shape).astype(space.dtype) for key, space in spaces.items()})
     expected = np.stack([torch_policy(row) for row in rows])
     np.testing.assert_allclose([policy(row) for row in rows], expected, atol=1e-5, rtol=0)
     assert len(np.unique(expected)) > 2, "a constant policy would prove nothing"
 
-    import onnxruntime
-
     session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"))
-    assert [each.name for each in session.get_inputs()] == list(env.observation_space.spaces)
+    assert [entry.name for entry in session.get_inputs()] == list(env.observation_space.spaces)
     batch = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     (actions,) = session.run(["action"], batch)
     np.testing.assert_allclose(actions, expected, atol=1e-5, rtol=0)
@@ -68,7 +67,7 @@ def test_an_export_has_an_onnx_file_that_plays_its_environment(rlher, run: Path)
     assert json.loads(done.out)["folder"] == "exported"
     file = Path("exported/dqn-BitFlipping-v0.onnx")
     onnx.checker.check_model(str(file))
-    shapes = {each.name: each.type.tensor_type.shape.dim[1].dim_value for each in onnx.load(file).graph.input}
+    shapes = {entry.name: entry.type.tensor_type.shape.dim[1].dim_value for entry in onnx.load(file).graph.input}
     assert shapes == dict.fromkeys(("observation", "achieved_goal", "desired_goal"), 6)
     assert file.name in Path("exported/README.md").read_text()
     assert rlher("export", str(run), "--output", "exported").code == 0

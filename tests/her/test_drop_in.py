@@ -59,7 +59,8 @@ def test_samples_are_on_the_device_of_the_buffer(options):
     buffer.add(obs, obs, np.zeros((1, 4)), np.zeros(1), np.array([False]), [{}])
     batch = buffer.sample(8)
     tensors = [*batch.observations.values(), *batch.next_observations.values(), batch.actions]
-    tensors += [each for each in (batch.dones, batch.rewards, batch.discounts, batch.weights) if each is not None]
+    columns = (batch.dones, batch.rewards, batch.discounts, batch.weights)
+    tensors += [column for column in columns if column is not None]
     assert {(tensor.device.type, len(tensor)) for tensor in tensors} == {("meta", 8)}
 
 
@@ -142,11 +143,11 @@ def assert_same_distribution(buffers):
 
     np.random.seed(0)
     ours, theirs = (digest(buffer.sample(20_000)) for buffer in buffers)
-    assert ks_2samp(ours[:4000], theirs[:4000]).pvalue > 1e-4, "real transitions"
+    assert ks_2samp(ours[:4000], theirs[:4000]).pvalue > 1e-4, "original transitions"
     assert ks_2samp(ours[4000:], theirs[4000:]).pvalue > 1e-4, "virtual transitions"
     if buffers[0].n_transitions < 200:
-        found, expected = (np.unique(each[:4000].round(4)) for each in (ours, theirs))
-        np.testing.assert_allclose(found, expected, atol=2e-4, err_msg="the same real transitions can be drawn")
+        drawn, expected = (np.unique(digests[:4000].round(4)) for digests in (ours, theirs))
+        np.testing.assert_allclose(drawn, expected, atol=2e-4, err_msg="the same original transitions can be drawn")
 
 
 @pytest.mark.parametrize(("strategy", "handled"), [("future", True), ("final", False), ("episode", True)])

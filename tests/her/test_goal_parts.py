@@ -1,4 +1,4 @@
-"""Goals of several parts: each virtual goal uses one, rewards follow the goal of the transition, shares are kept."""
+"""Goals of several parts: each virtual goal uses one, rewards follow the goal of the transition, weights are kept."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
         device="cpu",
         seed=0,
         compute_reward=reward,
-        **({"goal_part_shares": (0.7, 0.3)} | keys),
+        **({"goal_part_weights": (0.7, 0.3)} | keys),
     )
     rng = np.random.default_rng(0)
 
@@ -58,14 +58,14 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward():
     assert np.array_equal(goals, next_goals)
     used = (goals.reshape(-1, 2, SIZE) != 0).any(axis=2)
     assert (used.sum(axis=1) == 1).all()
-    assert abs(used[800:, 1].mean() - 0.3) < 0.03  # the first fifth are real transitions
+    assert abs(used[800:, 1].mean() - 0.3) < 0.03  # the first fifth keep their goals
     expected = reward(batch.next_observations["achieved_goal"].numpy(), goals, {})
     assert np.array_equal(batch.rewards.numpy().ravel(), expected)
     assert set(expected[800:]) == {-1.0, 0.0}
 
 
 @pytest.mark.parametrize("n_sampled_goal", [0, 4])
-def test_real_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int):
+def test_original_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: int):
     """Also in a batch without virtual transitions, such as one of a single transition."""
     buffer = make_buffer(penalty=-0.5, n_sampled_goal=n_sampled_goal)
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}

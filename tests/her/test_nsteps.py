@@ -38,23 +38,23 @@ def test_returns_match_a_sum_by_hand(n_steps, strategy, ends):
     number = {entry[3]["achieved_goal"][0]: index for index, entry in enumerate(player.log)}
 
     batch = buffer.sample(500)
-    n_real = 500 - int(buffer.her_ratio * 500)
+    n_original = 500 - int(buffer.her_ratio * 500)
     for row in range(500):
         start = number[batch.observations["achieved_goal"][row, 0].item()]
         goal = batch.observations["desired_goal"][row, 0].item()
-        own = goal == player.log[start][3]["desired_goal"][0]
+        is_original = goal == player.log[start][3]["desired_goal"][0]
 
-        def done_of(entry, goal, own=own):
+        def done_of(entry, goal, is_original=is_original):
             after = entry[4]["achieved_goal"][0]
-            return after in crashed or (ends and not own and after == goal)
+            return after in crashed or (ends and not is_original and after == goal)
 
-        reward, done, taken, after = by_hand(player.log, start, goal, n_steps, gamma, not own, done_of)
+        reward, done, taken, after = by_hand(player.log, start, goal, n_steps, gamma, not is_original, done_of)
         assert batch.rewards[row, 0].item() == pytest.approx(reward, abs=1e-5)
         assert batch.dones[row, 0].item() == done
         assert batch.discounts[row, 0].item() == pytest.approx(gamma**taken)
         assert batch.next_observations["achieved_goal"][row, 0].item() == after
         assert batch.next_observations["desired_goal"][row, 0].item() == goal
-        assert own or row >= n_real
+        assert is_original or row >= n_original
     assert batch.discounts.shape == (500, 1)
 
 

@@ -29,16 +29,16 @@ from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
         (lambda ids: (ids, np.ones(8)), "8 weights if the class defines update"),
     ],
 )
-def test_what_a_priority_of_ones_own_returns_is_checked(returned, named: str) -> None:
-    class Own(Priority):
+def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
+    class UserPriority(Priority):
         def sample(self, count, rng):
             return returned(super().sample(count, rng)[0]) if self.is_wrong else super().sample(count, rng)
 
-    Own.is_wrong = False
-    buffer = make_buffer(priority=Own)
+    UserPriority.is_wrong = False
+    buffer = make_buffer(priority=UserPriority)
     Player(buffer).play([True])
     assert len(buffer.sample(8).rewards) == 8
-    Own.is_wrong = True
+    UserPriority.is_wrong = True
     with pytest.raises(RunError, match=re.escape(named)):
         buffer.sample(8)
 
@@ -54,13 +54,13 @@ def test_the_sum_tree_finds_the_same_index_as_a_running_sum(size, seed, empty):
         if len(part):
             tree.set(part, numbers[part])
     share = np.sort(rng.random(200))
-    found = tree.find(share)
+    index = tree.find(share)
     assert tree.total == pytest.approx(numbers.sum())
-    assert (numbers[found] > 0).all()
+    assert (numbers[index] > 0).all()
     running = np.cumsum(numbers)
     mass = share * running[-1]
-    assert (running[found] >= mass - 1e-9).all()
-    assert (running[found] - numbers[found] <= mass + 1e-9).all()
+    assert (running[index] >= mass - 1e-9).all()
+    assert (running[index] - numbers[index] <= mass + 1e-9).all()
 
 
 def drawn_after(buffer, batches=100, size=200):
@@ -189,7 +189,7 @@ def test_energies_are_restored_if_their_unit_is_the_same(tmp_path, same: bool):
     """Those of the oldest episode: it has lost transitions, so its energy is less if it is computed again."""
     options = {"height": 0, "step_seconds": 0.04}
     saved, loaded = (
-        make_buffer(12, priority="energy", priority_kwargs=each) for each in (options, options if same else {})
+        make_buffer(12, priority="energy", priority_kwargs=kwargs) for kwargs in (options, options if same else {})
     )
     player = play_episodes(saved, 2, 1e-3)
     saved.sample(8)

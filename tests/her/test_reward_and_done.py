@@ -104,10 +104,10 @@ def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning(function,
     reward = RewardFunction(function)
     goals = np.ones((64, goal_size))
     with pytest.warns(UserWarning, match="not vectorised") as caught:
-        found = [reward(goals[:rows], 0 * goals[:rows]).tolist() for rows in (64, goal_size, 64)]
+        rewards = [reward(goals[:rows], 0 * goals[:rows]).tolist() for rows in (64, goal_size, 64)]
     # Garbage of other tests may cause a ResourceWarning meanwhile.
     assert [warning.category for warning in caught].count(UserWarning) == 1
-    assert found == [[-1.0] * 64, [-1.0] * goal_size, [-1.0] * 64]
+    assert rewards == [[-1.0] * 64, [-1.0] * goal_size, [-1.0] * 64]
 
 
 def observe(tested, goal_rewards, at_goal, terminated):

@@ -88,7 +88,7 @@ def test_pickled_arrays_are_refused(tmp_path):
         partial(change, **{"priorities/priorities": np.full(20, np.nan)}),
         partial(change, episodes=np.array([0, 1, 2, 200])),
         partial(change, next_achieved=np.zeros((1, 1))),
-        partial(change, state=np.array('{"version": 11, "added": [3]}')),
+        partial(change, state=np.array('{"version": 12, "added": [3]}')),
     ],
 )
 def test_a_damaged_file_is_refused_and_nothing_is_stored(tmp_path, damage):

@@ -32,14 +32,14 @@ def check_against_log(buffer, player, capacity):
     for env in range(player.n_envs):
         mine = [entry for entry in player.log if entry[0] == env][-capacity:]
         expected += [
-            tuple(each[key][0] for key in ("achieved_goal", "desired_goal") for each in entry[3:5]) for entry in mine
+            tuple(obs[key][0] for key in ("achieved_goal", "desired_goal") for obs in entry[3:5]) for entry in mine
         ]
         first = storage.added[env] - len(mine)
         for number, entry in enumerate(mine):
-            own = [index for index, other in enumerate(mine) if other[1] == entry[1]]
-            found = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
-            bounds = storage.first_id[found[0]], storage.last_id[found[0]]
-            assert bounds == tuple(storage.ids(env)[index] for index in (own[0], own[-1]))
+            same = [index for index, other in enumerate(mine) if other[1] == entry[1]]
+            (episode,) = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
+            bounds = storage.first_id[episode], storage.last_id[episode]
+            assert bounds == tuple(storage.ids(env)[index] for index in (same[0], same[-1]))
         assert first == max(storage.added[env] - capacity, 0)
     assert transitions(buffer) == expected
     assert buffer.n_transitions == len(expected)
@@ -138,7 +138,7 @@ def test_a_reset_between_two_calls_of_learn_begins_a_new_episode():
     for _ in range(5):
         player.play([False])
     batch = buffer.sample(500)
-    goals = batch.observations["desired_goal"][1:, 0].numpy()  # the first is a real one
+    goals = batch.observations["desired_goal"][1:, 0].numpy()  # the first has its original goal
     before = batch.observations["achieved_goal"][1:, 0].numpy()
     assert (goals[before < first_after] < first_after).all()
     assert len(np.unique(goals)) == 10

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her import STRATEGIES
-from rlher.her.strategies import DESIRED, KEEP, GoalRequest, mix_of, strategy_of
+from rlher.her.strategies import DESIRED, KEEP, GoalRequest, resolve_mix, resolve_strategy
 from tests.support.her_play import Player, make_buffer
 
 RANGES = {  # transitions of an episode of T steps whose outcome may be the goal of transition t
@@ -23,16 +23,15 @@ RANGES = {  # transitions of an episode of T steps whose outcome may be the goal
 
 def sample_many(name, t, T, count=20_000, first=100, **options):
     request = GoalRequest(
-        transitions=np.full(count, first + t),
-        first_ids=np.full(count, first),
-        last_ids=np.full(count, first + T - 1),
+        ids=np.full(count, first + t),
+        episode_first_ids=np.full(count, first),
+        episode_last_ids=np.full(count, first + T - 1),
         rng=np.random.default_rng(0),
         sample_transitions=lambda n: np.full(n, 7),
         achieved_goals=lambda ids: ids[:, None],
         is_stored=lambda ids: ids >= 0,
-        **options,
     )
-    return strategy_of(name)(request) - first
+    return resolve_strategy(name, **options)(request) - first
 
 
 @settings(max_examples=40, deadline=None)
@@ -59,7 +58,7 @@ def test_batches_hold_goals_of_their_own_episodes(name, capacity, n_envs, length
         achieved = {entry[4]["achieved_goal"][0]: entry[:3] for entry in player.log}
         batch = buffer.sample(20)
         after, goal, same = (
-            part["achieved_goal" if number == 0 else "desired_goal"][1:, 0].tolist()  # the first is a real one
+            part["achieved_goal" if number == 0 else "desired_goal"][1:, 0].tolist()  # the first has its original goal
             for number, part in enumerate((batch.next_observations, batch.next_observations, batch.observations))
         )
         assert goal == same, "before and after share the goal"
@@ -90,7 +89,7 @@ def test_geometric_offsets_are_discounted(t, T, gamma):
 
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
-    ids = sample_many("mix", 48, 50, count=50_000, mix=mix_of(weights)) + 100
+    ids = sample_many("mix", 48, 50, count=50_000, strategies=resolve_mix(weights)) + 100
     counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == KEEP)]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
@@ -116,17 +115,18 @@ def test_desired_goals_are_those_of_all_stored_transitions(per_row, n_steps):
 
 def test_strategies_are_found_by_name_and_by_sb3s_enumeration():
     for name in STRATEGIES:
-        assert strategy_of(name).__name__ == name
+        strategy = resolve_strategy(name)
+        assert getattr(strategy, "func", strategy) is STRATEGIES[name]
     for member in SB3Strategy:
-        assert strategy_of(member) is strategy_of(member.name)
+        assert resolve_strategy(member) is resolve_strategy(member.name)
 
 
 def test_a_function_can_be_a_strategy():
     """It may keep goals, and choose achieved and desired goals."""
 
     def of_three_kinds(request):
-        kinds = np.arange(len(request)) % 3
-        return np.choose(kinds, [np.full(len(request), KEEP), request.last_ids, DESIRED - request.first_ids])
+        choices = [np.full(len(request), KEEP), request.episode_last_ids, DESIRED - request.episode_first_ids]
+        return np.choose(np.arange(len(request)) % 3, choices)
 
     buffer = make_buffer(500, goal_selection_strategy=of_three_kinds, n_sampled_goal=10**6)
     player = Player(buffer)
@@ -134,14 +134,14 @@ def test_a_function_can_be_a_strategy():
         player.play([step % 20 == 19])
     batch = buffer.sample(301)
     goals = batch.observations["desired_goal"][1:, 0].numpy()
-    own = -1 - batch.observations["observation"][1:, 1].numpy()
+    original = -1 - batch.observations["observation"][1:, 1].numpy()
     finals = {entry[1]: entry[4]["achieved_goal"][0] for entry in player.log}
-    assert (goals[0::3] == own[0::3]).all()
-    assert (goals[2::3] == own[2::3]).all()
-    assert goals[1::3].tolist() == [finals[-1 - episode] for episode in own[1::3]]
+    assert (goals[0::3] == original[0::3]).all()
+    assert (goals[2::3] == original[2::3]).all()
+    assert goals[1::3].tolist() == [finals[-1 - goal] for goal in original[1::3]]
 
 
 @pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        mix_of(weights)
+        resolve_mix(weights)

@@ -47,12 +47,12 @@ def test_each_batch_has_the_same_share_after_any_number_of_evictions(priority, n
     places[batch.demonstrations] = True
     assert places.sum() == 10
     assert (is_demonstration(batch) == places).all()
-    real = np.arange(80) < 16
-    assert (places & real).sum() == 2
+    original = np.arange(80) < 16
+    assert (places & original).sum() == 2
     goals = batch.observations["desired_goal"].numpy()[:, 0]
-    assert (goals[real] < 0).all(), "as collected"
-    assert (goals[places & ~real] > FIRST).all(), "achieved in a demonstration"
-    assert (goals[~places & ~real] < FIRST).all()
+    assert (goals[original] < 0).all()
+    assert (goals[places & ~original] > FIRST).all(), "achieved in a demonstration"
+    assert (goals[~places & ~original] < FIRST).all()
     seen = np.concatenate([buffer.sample(80).observations["achieved_goal"][batch.demonstrations] for _ in range(40)])
     assert set(seen[:, 0]) == {*range(FIRST, FIRST + 5), *range(FIRST + 100, FIRST + 103)}
     assert buffer.n_transitions <= 60
@@ -63,9 +63,9 @@ def test_virtual_transitions_of_demonstrations_have_goals_of_their_future_and_th
     buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, **options)
     play(buffer, 20)
     batch = buffer.sample(1000)
-    own = batch.demonstrations
+    places = batch.demonstrations
     now, after, goal = (
-        part[own].numpy()[:, 0]
+        part[places].numpy()[:, 0]
         for part in (
             batch.observations["achieved_goal"],
             batch.next_observations["achieved_goal"],
@@ -76,7 +76,7 @@ def test_virtual_transitions_of_demonstrations_have_goals_of_their_future_and_th
     virtual = slice(100, None)
     assert (goal[virtual] > now[virtual]).all()
     assert (goal[virtual] - now[virtual] <= 5).all()
-    rewards, dones = batch.rewards[own].numpy()[:, 0], batch.dones[own].numpy()[:, 0]
+    rewards, dones = batch.rewards[places].numpy()[:, 0], batch.dones[places].numpy()[:, 0]
     assert (rewards[virtual] == np.where(goal == after, 0, -1)[virtual]).all()
     last = now == FIRST + 102  # terminal without reaching the goal
     assert (dones[:100] == last[:100]).all()
@@ -119,7 +119,7 @@ def test_demonstrations_can_be_drawn_alone_before_the_first_step() -> None:
     buffer = make_buffer(100, demonstrations=DEMONSTRATIONS)
     batch = buffer.sample_demonstrations(60)
     assert is_demonstration(batch).all()
-    assert (batch.observations["desired_goal"] < 0).all(), "as collected"
+    assert (batch.observations["desired_goal"] < 0).all(), "the original goals"
     with pytest.raises(RuntimeError, match="empty"):
         buffer.sample(8)
     for _ in range(2):  # they survive a reset

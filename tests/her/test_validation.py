@@ -12,9 +12,8 @@ from rlher.her import HerReplayBuffer
 ENV = BitFlippingEnv()
 
 
-def build(**kwargs):
-    given = {"buffer_size": 10, "observation_space": ENV.observation_space, "action_space": ENV.action_space} | kwargs
-    return HerReplayBuffer(**given)
+def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
+    return HerReplayBuffer(buffer_size, observation_space, ENV.action_space, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +32,12 @@ def build(**kwargs):
         ({"optimize_memory_usage": True}, "optimize_memory_usage"),
         ({"goal_selection_strategy": "past"}, "future"),
         ({"priority": "best"}, "td_error"),
-        ({"goal_part_shares": (0.5, 0.5), "n_steps": 3}, "goal_part_shares"),
-        ({"goal_part_shares": (0.5, 0.5), "goal_selection_strategy": "mix"}, "goal_part_shares"),
-        ({"goal_part_shares": (1.0,)}, "goal_part_shares"),
-        ({"goal_part_shares": (0.0, 0.0)}, "goal_part_shares"),
-        ({"goal_part_shares": (1.0, -0.5)}, "goal_part_shares"),
-        ({"goal_part_shares": (1.0, 1.0, 1.0)}, "goal_part_shares"),
+        ({"goal_part_weights": (0.5, 0.5), "n_steps": 3}, "goal_part_weights"),
+        ({"goal_part_weights": (0.5, 0.5), "goal_selection_strategy": "mix"}, "goal_part_weights"),
+        ({"goal_part_weights": (1.0,)}, "goal_part_weights"),
+        ({"goal_part_weights": (0.0, 0.0)}, "goal_part_weights"),
+        ({"goal_part_weights": (1.0, -0.5)}, "goal_part_weights"),
+        ({"goal_part_weights": (1.0, 1.0, 1.0)}, "goal_part_weights"),
     ],
 )
 def test_arguments_out_of_range_are_refused_by_name(bad, named):

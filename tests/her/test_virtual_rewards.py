@@ -46,7 +46,7 @@ class Walk:
 
     def observe(self, position, goal):
         both = (np.array([[index * self.cell]], dtype=self.dtype) for index in (position, goal))
-        achieved, desired = (each.reshape(1) if self.discrete else each for each in both)
+        achieved, desired = (goal.reshape(1) if self.discrete else goal for goal in both)
         self.number += 1
         return {"observation": np.array([[self.number]]), "achieved_goal": achieved, "desired_goal": desired}
 
@@ -58,12 +58,12 @@ class Walk:
             before = self.observe(position, goal)
             for step in range(length):
                 position = np.clip(position + self.rng.integers(-1, 2), 0, 39)
-                old, goal = goal, self.rng.integers(0, 40) if self.goal_moves else goal
+                original, goal = goal, self.rng.integers(0, 40) if self.goal_moves else goal
                 after = self.observe(position, goal)
-                seen = [after["achieved_goal"].reshape(1, 1), np.array([[old * self.cell]]).astype(self.dtype)]
-                own = bonus if self.number % 4 == 0 else 0.0
-                reward = self.compute_reward(*seen, {}) + own
-                self.paid[float(before["observation"][0, 0])] = after["achieved_goal"].reshape(1), own
+                seen = [after["achieved_goal"].reshape(1, 1), np.array([[original * self.cell]]).astype(self.dtype)]
+                extra = bonus if self.number % 4 == 0 else 0.0
+                reward = self.compute_reward(*seen, {}) + extra
+                self.paid[float(before["observation"][0, 0])] = after["achieved_goal"].reshape(1), extra
                 end = step == length - 1
                 buffer.add(before, after, action, reward, np.array([end]), [{"TimeLimit.truncated": end}])
                 before = after

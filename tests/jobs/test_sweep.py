@@ -70,12 +70,12 @@ def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
 
 def status(folder: Path) -> dict[int, str]:
     """Return the status of each run, by seed."""
-    found = {}
+    by_seed = {}
     for result in sorted(folder.glob("logs/*/*/result.json")):
         seed = json.loads((result.parent / "meta.json").read_text())["seed"]
-        assert seed not in found, "a seed was trained twice"
-        found[seed] = json.loads(result.read_text())["status"]
-    return found
+        assert seed not in by_seed, "a seed was trained twice"
+        by_seed[seed] = json.loads(result.read_text())["status"]
+    return by_seed
 
 
 def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:
 
 
 def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) -> None:
-    done = train_sweep("threads=1,2")
-    assert done.code == 0
+    assert train_sweep("threads=1,2").code == 0
+    assert "left out algo=dqn" in train_sweep("seed=0,0").err
     assert status(tmp_path) == {0: "finished"}
 
 
@@ -125,10 +125,11 @@ def test_an_unfinished_run_is_waited_for_and_resumed(train_sweep, rlher, monkeyp
     locked = run_folder.locked(run)
     locked.__enter__()
     threading.Timer(1.5, locked.__exit__, [None, None, None]).start()
-    done = train_sweep("seed=0,1")
+    done = train_sweep("seed=0,1", "tensorboard=true")
     assert done.code == 0, done.err
     assert status(tmp_path) == {0: "finished", 1: "finished"}
-    assert [each["timesteps"] for each in json.loads((run / "meta.json").read_text())["resumed"]] == [60]
+    assert [resume["timesteps"] for resume in json.loads((run / "meta.json").read_text())["resumed"]] == [60]
+    assert list(run.rglob("events.out.tfevents*")), "keys that may change are those of the new command"
 
 
 def raise_interrupt(*_: object) -> None:
@@ -167,12 +168,12 @@ def test_table_on_a_terminal(tmp_path: Path) -> None:
 def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
     """The runs end as if nothing had happened, wherever they were stopped."""
     command = [*RLHER, "train", "-m", *LONG, "seed=0,1,2", "--workers", "2"]
-    for each in (signal.SIGINT, signal.SIGKILL):
+    for stop in (signal.SIGINT, signal.SIGKILL):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
         before = checkpoints(tmp_path)
         wait_for(lambda: checkpoints(tmp_path) - before)  # noqa: B023
-        if each == signal.SIGINT:
-            os.killpg(process.pid, each)  # as a terminal does
+        if stop == signal.SIGINT:
+            os.killpg(process.pid, stop)  # as a terminal does
             assert process.wait(30) == 130
             assert re.search(r" seed=\d interrupted ", process.stderr.read(), re.MULTILINE)  # type: ignore[union-attr]
             wait_for(lambda: not workers_of(process.pid), 30)  # noqa: B023

@@ -8,7 +8,7 @@ import numpy as np
 import publish_agent
 import pytest
 
-from rlher.config.commands import PlayConfig
+from rlher.config.commands import AgentConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import choose_model
@@ -28,7 +28,7 @@ def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         done = rlher("train", *words, "--json")
         assert done.code == 0, done.err
         run = Path(json.loads(done.out)["run"])
-        publish_agent.publish(lookup.find(str(run), "logs"), tmp_path / "agents" / name)
+        publish_agent.publish(lookup.open_run(str(run), "logs"), tmp_path / "agents" / name)
         return run
 
     return make
@@ -40,9 +40,9 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
         assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-    chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.agent_folder("mine"))]
+    chosen = [choose_model(AgentConfig(run=str(folder))) for folder in (run, lookup.agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)
-    original, published = (each.load_policy(env) for each in chosen)
+    original, published = (agent.load_policy(env) for agent in chosen)
     for seed in range(5):
         observation, _ = env.reset(seed=seed)
         assert np.array_equal(original(observation), published(observation))

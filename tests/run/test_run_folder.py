@@ -23,8 +23,8 @@ def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
 
 
 def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
-    given = config(logs, env)
-    return run_folder.create(given, given, Path.cwd(), "rlher train")
+    values = config(logs, env)
+    return run_folder.create(values, values, Path.cwd(), "rlher train")
 
 
 def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
@@ -52,8 +52,10 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
         (folder / "last_model.zip").touch()
         for entry in folder.iterdir():
             os.utime(entry, (1e9 - age, 1e9 - age))
-    assert lookup.find(None, str(tmp_path)).folder == first, "its model was written last, although it started first"
+    assert lookup.open_run(None, str(tmp_path)).folder == first, "its model was written last, although it started first"
     assert empty.exists()
+    (new_run(tmp_path, EnvConfig(id="FetchReach-v4_2")).folder / "last_model.zip").touch()
+    assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
@@ -93,7 +95,7 @@ def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     folder = new_run(tmp_path).folder
     (folder / "config.yaml").write_text(text)
     with pytest.raises(DamagedFile) as caught:
-        lookup.find(str(folder), "logs")
+        lookup.open_run(str(folder), "logs")
     assert caught.value.path == folder / "config.yaml"
     assert not Path("hacked").exists()
 

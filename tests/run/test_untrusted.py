@@ -20,7 +20,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_value
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import relative
-from rlher.core.safe_read import links_outside, read_json, read_table, read_text, read_yaml, require_safe_to_write
+from rlher.core.safe_files import links_outside, read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
 from rlher.export import play
 from rlher.run.metadata import commands

@@ -12,7 +12,7 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.tuning.objective import TrialSpec
+from rlher.tuning.objective import StudySpec
 from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs
@@ -24,19 +24,18 @@ TOTAL = 8
 
 
 @dataclass(frozen=True)
-class Quadratic:
-    """A trial that lasts ``seconds`` and starts once ``together`` workers have started one.
+class QuadraticSpec(StudySpec):
+    """A study whose trials last ``seconds``, and start once ``together`` workers have started one.
 
     Trial ``blocks`` writes its process id to the file ``blocked`` and waits to be killed; trial ``fails`` raises.
     """
 
-    folder: Path
     seconds: float = 0.05
     blocks: int = -1
     fails: int = -1
     together: int = 1
 
-    def __call__(self, _: TrialSpec, trial: Trial) -> tuple[float, Score]:
+    def run_trial(self, trial: Trial) -> tuple[float, Score]:
         (self.folder / f"{os.getpid()}.pid").touch()
         while len(list(self.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)
@@ -59,17 +58,16 @@ def report(trial: Trial, x: float) -> None:
 
 def new_study(
     folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object
-) -> tuple[Study, TrialSpec]:
+) -> tuple[Study, StudySpec]:
     """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
     opened = open_storage(storage, folder)
     study, _ = open_study(opened, "quadratic", StudyDirection.MAXIMIZE, {"n": 1}, {"x": 3.0})
-    objective = Quadratic(folder, **options)  # type: ignore[arg-type]
     space = {"x": FloatDistribution(-10, 10)}
-    return study, TrialSpec(config, "quadratic", objective, space, folder, TOTAL)
+    return study, QuadraticSpec(config, "quadratic", space, folder, TOTAL, "", **options)  # type: ignore[arg-type]
 
 
-def run_trials(study: Study, spec: TrialSpec, workers: int) -> None:
+def run_trials(study: Study, spec: StudySpec, workers: int) -> None:
     """Run the trials of a study without showing progress."""
     with Pool(replace(spec.config, workers=workers), ray_retries=0) as pool:
         run_jobs(TrialJobs(study, spec), pool, show_progress=False)

@@ -1,4 +1,4 @@
-"""Tracking services: they log what the run folder holds, and never affect the run."""
+"""Trackers: they log what the run folder holds, and never affect the run."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 import torch as th
 
 from rlher.core import errors
-from rlher.training import loggers as services
+from rlher.training import loggers as trackers
 from rlher.training.result import Status
 from tests.support.small_search import BITS
 
@@ -30,8 +30,8 @@ def rows(run: str | Path) -> pd.DataFrame:
     return pd.read_csv(Path(run) / "evaluations.csv").drop(columns="wall_seconds")
 
 
-class RecordingService:
-    """A service that keeps logged values in memory, and draws random numbers."""
+class RecordingTracker:
+    """A tracker that keeps logged values in memory, and draws random numbers."""
 
     def __init__(self, run: Any) -> None:
         self.logged, self.final, self.status = [], None, None
@@ -45,19 +45,19 @@ class RecordingService:
         self.final, self.status = result, status
 
 
-created: list[RecordingService] = []
+created: list[RecordingTracker] = []
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> type[RecordingService]:
-    """Replace wandb by a RecordingService."""
+def tracker(monkeypatch: pytest.MonkeyPatch) -> type[RecordingTracker]:
+    """Replace wandb by a RecordingTracker."""
     created.clear()
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setitem(services.LOGGERS, "wandb", f"{__name__}:RecordingService")
-    return RecordingService
+    monkeypatch.setitem(trackers.LOGGERS, "wandb", f"{__name__}:RecordingTracker")
+    return RecordingTracker
 
 
-def test_evaluations_losses_and_the_result_are_logged(rlher, service) -> None:
+def test_evaluations_losses_and_the_result_are_logged(rlher, tracker) -> None:
     done = rlher("train", *BITS, "logger=wandb", "--json")
     assert done.code == 0, done.err
     result, (logged,) = json.loads(done.out), created
@@ -70,20 +70,18 @@ def test_evaluations_losses_and_the_result_are_logged(rlher, service) -> None:
     assert logged.final["final/best.mean_reward"] == result["best"]["mean_reward"]
 
 
-def test_the_status_of_an_interrupted_run_is_logged(rlher, service, at_step) -> None:
+def test_the_status_of_an_interrupted_run_is_logged(rlher, tracker, at_step) -> None:
     at_step(60, lambda: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *BITS, "logger=wandb").code == 130
     assert created[0].status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize("where", ["__init__", "log", "finish"])
-def test_a_service_that_fails_does_not_affect_the_run(
-    rlher, service, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_tracker_that_fails_does_not_affect_the_run(rlher, tracker, monkeypatch, where: str) -> None:
     def fail(*arguments: object) -> None:
         raise ConnectionError("no route to host\nand much more")
 
-    monkeypatch.setattr(RecordingService, where, fail)
+    monkeypatch.setattr(RecordingTracker, where, fail)
     done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 0
     assert done.err.count("wandb") == 1, "one warning"
@@ -91,13 +89,13 @@ def test_a_service_that_fails_does_not_affect_the_run(
     assert len(rows("logs/dqn/BitFlipping-v0_1")) == 3
 
 
-def test_a_service_does_not_change_the_random_numbers(rlher, service) -> None:
+def test_a_tracker_does_not_change_the_random_numbers(rlher, tracker) -> None:
     for words in ((), ("logger=wandb",)):
         assert rlher("train", *BITS, *words).code == 0
     assert rows("logs/dqn/BitFlipping-v0_1").equals(rows("logs/dqn/BitFlipping-v0_2"))
 
 
-def test_a_service_that_is_not_installed_is_refused_before_the_run(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_that_is_not_installed_is_refused_before_the_run(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda module: None)
     done = rlher("train", *BITS, "logger=wandb")
     assert done.code == 2

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -66,7 +67,7 @@ def words(case: str) -> tuple[str, ...]:
 
 def resumed_at(folder: Path | str) -> list[int]:
     """Return the steps at which a run was resumed, 0 where it had no valid checkpoint."""
-    return [each["timesteps"] for each in json.loads((Path(folder) / "meta.json").read_text())["resumed"]]
+    return [entry["timesteps"] for entry in json.loads((Path(folder) / "meta.json").read_text())["resumed"]]
 
 
 def folder_of(case: str) -> Path:
@@ -177,6 +178,7 @@ def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupte
 
 
 def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: Path) -> None:
+    (stopped / "last_model.zip").unlink()  # as if it was killed
     start = ("train", *words("dqn"), f"init_from={stopped}", "seed=5", "logs=started")
     folder = Path("started/dqn/BitFlipping-v0_1")
     at_step(60, lambda: shutil.copytree("started", "killed/started"))
@@ -258,8 +260,8 @@ def test_every_file_is_synced(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
         synced.add(state_of(os.fstat(handle)))
         fsync(handle)
 
-    def state_of(found: os.stat_result) -> tuple[int, ...]:
-        return (found.st_ino,) if stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_size, found.st_mtime_ns)
+    def state_of(file: os.stat_result) -> tuple[int, ...]:
+        return (file.st_ino,) if stat.S_ISDIR(file.st_mode) else (file.st_ino, file.st_size, file.st_mtime_ns)
 
     monkeypatch.setattr(os, "fsync", recording)
     assert rlher("train", *words("dqn, td_error, wrapped")).code == 0
@@ -313,7 +315,7 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 )
 
 
-def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Path, monkeypatch) -> None:
     """Whichever file is damaged, the previous checkpoint is used, and the result is the same."""
     damaged = newest(stopped)
     files = [file for file in damaged.rglob("*") if file.is_file()]
@@ -326,6 +328,9 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
         write_bytes(file, content)
     checkpoint_files.verify(damaged)
     flip(damaged / "model.zip")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", Mock(side_effect=PermissionError))
+        assert "renamed to" not in checkpoint_files.newest_valid(damaged.parent)[1][0]
     again = rlher("train", "--resume", str(stopped))
     assert (again.code, str(damaged) in again.err) == (0, True)
     assert resumed_at(stopped)[-1] == 180
@@ -463,7 +468,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     again = rlher("train", "--resume", str(folder))
     assert again.code == 2
     assert rlher("train", "--resume", "latest", "total_timesteps=+4_0").code == 0
-    assert lookup.find(str(folder), "logs").config.total_timesteps == 140
+    assert lookup.open_run(str(folder), "logs").config.total_timesteps == 140
     assert rlher("train", *shorter, "total_timesteps=140", "logs=longer").code == 0
     assert differences(Path("longer") / folder.relative_to("logs"), folder) == []
 
@@ -500,7 +505,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     config = stopped / "config.yaml"
     config.write_text(change(config.read_text()))
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
-    run = lookup.find(str(stopped), "logs")
+    run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
         resume(run, run.config, "rlher train --resume")
     assert all(key in str(caught.value) for key in keys)

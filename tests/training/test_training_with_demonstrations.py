@@ -18,7 +18,7 @@ from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
 from rlher.her.trajectories import Trajectory
 from rlher.training.demonstrations import _as_in_training
-from rlher.training.setup import TrainingSetup
+from rlher.training.preparation import TrainingSetup
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 
@@ -35,15 +35,15 @@ def _dataset(tmp_path: Path) -> None:
 @pytest.fixture
 def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
     """Collect the set-ups of the runs trained in this process."""
-    found: list[TrainingSetup] = []
+    setups: list[TrainingSetup] = []
     init = TrainingSetup.__init__
 
     def recording(self: TrainingSetup, *arguments, **others) -> None:
         init(self, *arguments, **others)
-        found.append(self)
+        setups.append(self)
 
     monkeypatch.setattr(TrainingSetup, "__init__", recording)
-    return found
+    return setups
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
         action = plain.action_space.sample()
         shown.append(wide.step(action)[0])
         recorded.append(plain.step(action)[0])
-    stacked = {key: np.stack([each[key] for each in recorded]) for key in recorded[0]}
+    stacked = {key: np.stack([step[key] for step in recorded]) for key in recorded[0]}
     config.reward_offset = -2.0
     converted = _as_in_training(Trajectory(stacked, np.zeros((5, 4)), np.arange(5.0)), config)
     assert (converted.rewards == np.arange(5.0) - 2).all()
     for key, values in converted.observations.items():
-        assert np.array_equal(values, np.stack([each[key] for each in shown]))
+        assert np.array_equal(values, np.stack([step[key] for step in shown]))
 
 
 LEARNT_FEATURES = (

@@ -28,9 +28,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def postgres() -> Iterator[Postgres]:
-    if (found := binaries()) is None:
+    if (programs := binaries()) is None:
         assert "CI" not in os.environ, "CI installs PostgreSQL"
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    server = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
+    server = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), programs)
     yield server
     server.stop()

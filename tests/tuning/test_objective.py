@@ -14,8 +14,8 @@ from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
-from rlher.tuning.objective import RunFailed, run_search_trial
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, rerun_candidate
+from rlher.tuning.objective import RunFailed
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunSpec
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.trials import rank_trials
 from tests.support.small_search import run_here, small_search
@@ -79,7 +79,7 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
 
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     spec, baseline = small_search(tmp_path, n_seeds=1)
-    spec = replace(spec, objective=rerun_candidate, candidates={BASELINE_NUMBER: baseline, 2: baseline})
+    spec = RerunSpec(spec.config, "small", RERUN_SPACE, tmp_path, 2, "", {BASELINE_NUMBER: baseline, 2: baseline})
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})
@@ -96,7 +96,7 @@ def test_losses_are_compiled_once_a_worker(tmp_path: Path) -> None:
     for n_sampled_goal in (2, 4):
         study = optuna.create_study()
         study.enqueue_trial({**baseline, "her.n_sampled_goal": n_sampled_goal})
-        run_search_trial(replace(spec, config=compiled), study.ask(spec.space))
+        replace(spec, config=compiled).run_trial(study.ask(spec.space))
         graphs.append(counters["stats"]["unique_graphs"])
     assert graphs[0] > 0
     assert graphs[1] == graphs[0]

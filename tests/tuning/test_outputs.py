@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.tuning.candidates import Candidate
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER
+from rlher.tuning.reruns import BASELINE_NUMBER, FIRST_RERUN_SEED
 from rlher.tuning.scoring import Score
-from rlher.tuning.significance import Candidate
 from tests.support.small_search import STUDY, run_optimize, small_search
 
 
@@ -22,7 +22,7 @@ def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidat
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
     trial = Candidate(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
     baseline = Candidate(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2)
-    return sorted([trial, baseline], key=lambda each: each.gain[0], reverse=True)
+    return sorted([trial, baseline], key=lambda candidate: candidate.gain[0], reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_files_of_a_finished_search(finished: Path) -> None:
     assert len(runs) == 3
     assert {run["seed"] for run in runs} == {0}
     seeds = {yaml.safe_load(path.read_text())["seed"] for path in study.glob("reruns/*/dqn/*/config.yaml")}
-    assert seeds == {1000, 1001}, "not those of the search"
+    assert seeds == {FIRST_RERUN_SEED, FIRST_RERUN_SEED + 1}, "not those of the search"
     assert len(list(study.glob("reruns/*/dqn/*/last_model.zip"))) == 4
     assert not list(study.glob("trials/*/dqn/*/*.zip"))
 

@@ -11,7 +11,7 @@ from optuna.study import Study
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
-from rlher.tuning.objective import TrialSpec
+from rlher.tuning.objective import SearchSpec
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.trial_jobs import TrialJobs
 from tests.support.small_search import OPTIMIZE, SMALL
@@ -36,7 +36,7 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    spec = TrialSpec(OptimizeConfig(), study.study_name, len, {}, Path(), total)
+    spec = SearchSpec(OptimizeConfig(), study.study_name, {}, Path(), total, "")
     return ProgressTable(TrialJobs(study, spec, "search"), enabled=True)
 
 

@@ -42,7 +42,7 @@ def test_steps_never_outweigh_an_episode() -> None:
     """One more success in the last evaluations counts more than any number of steps."""
     quick = Score(success=0.95, auc=0.9, steps=0, mean_reward=0, solved_share=1, target_seconds=0)
     late, slow = replace(quick, steps=900), replace(quick, success=0.95 + 1 / 40, steps=1000)
-    values = [objective_value("success", each, 1000, episodes=40) for each in (late, quick, slow)]
+    values = [objective_value("success", score, 1000, episodes=40) for score in (late, quick, slow)]
     assert values == sorted(values)
 
 

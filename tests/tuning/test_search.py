@@ -9,6 +9,7 @@ from typing import Any
 import optuna
 import pandas as pd
 import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
@@ -39,7 +40,7 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
 
 
-SPACE = {"n": optuna.distributions.IntDistribution(1, 8)}
+SPACE = {"n": IntDistribution(1, 8)}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "solved_share": 1.0, "target_seconds": 9.0}
 WAITING = {"state": TrialState.WAITING, "value": None, "user_attrs": {}}
 
@@ -47,7 +48,7 @@ WAITING = {"state": TrialState.WAITING, "value": None, "user_attrs": {}}
 def stored(**changes: Any) -> FrozenTrial:
     """Return a completed trial as rlher stores one, with some changes."""
     trial = {"value": 1.0, "params": {"n": 4}, "user_attrs": SCORED} | changes
-    distributions = {key: optuna.distributions.CategoricalDistribution([each]) for key, each in trial["params"].items()}
+    distributions = {key: CategoricalDistribution([value]) for key, value in trial["params"].items()}
     return optuna.create_trial(**trial, distributions=distributions)
 
 
@@ -109,7 +110,8 @@ def test_another_search_and_trials_of_another_program_are_refused(rlher, monkeyp
         assert "--study-name" in done.err
     studies[0].add_trial(stored(params={"env.id": "evil:Env-v0"}))
     assert rlher("optimize", *SMALL).code == 2
-    assert len(studies) == 1
+    assert rlher("optimize", *SMALL, "algo=rlher.algos.dqn:DQN").code == 130, "a class of the user, with its own study"
+    assert len(studies) == 2
 
 
 @pytest.mark.slow

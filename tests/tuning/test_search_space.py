@@ -9,7 +9,8 @@ import pytest
 from rlher.config.algorithms import ALGORITHMS, DQNConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.tuning import search_space
+from rlher.her.strategies import DEFAULT_MIX
+from rlher.tuning.search_space import apply_params, baseline_params, decode, load_space
 
 
 def dqn() -> TrainConfig:
@@ -19,30 +20,34 @@ def dqn() -> TrainConfig:
 @pytest.mark.parametrize(("name", "algo"), [*(("full", algo) for algo in ALGORITHMS), ("her+algo", "dqn")])
 def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
     config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo))
-    space = search_space.load(name, config)
+    space = load_space(name, config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.enqueue_trial(search_space.baseline_params(space, config))
+    study.enqueue_trial(baseline_params(space, config))
     first, second = study.ask(space), study.ask(space)
-    baseline = search_space.apply_params(config, first.params)
+    baseline = apply_params(config, first.params)
     assert replace(baseline, her=replace(baseline.her, goal_mix={})) == config
-    assert search_space.apply_params(config, second.params) != config
+    assert apply_params(config, second.params) != config
 
 
 def test_space_is_widened_to_the_values_of_the_baseline(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text("algo: {gamma: {low: 0.9, high: 0.92}, net_arch: {choices: [[8], [16, 16]]}}\n")
-    space = search_space.load(str(file), replace(dqn(), algo=DQNConfig(name="dqn", gamma=0.97, net_arch=[64])))
+    text = "algo: {gamma: {low: 0.9, high: 0.92}, net_arch: {choices: [[8], [16, 16]]}}\n"
+    file.write_text(f"{text}her: {{goal_mix: {{random: {{low: 0.0, high: 0.05}}}}}}\n")
+    space = load_space(str(file), replace(dqn(), algo=DQNConfig(name="dqn", gamma=0.97, net_arch=[64])))
     assert (space["algo.gamma"].low, space["algo.gamma"].high) == (0.9, 0.97)
-    assert [search_space.decode(choice) for choice in space["algo.net_arch"].choices] == [[8], [16, 16], [64]]
+    assert [decode(choice) for choice in space["algo.net_arch"].choices] == [[8], [16, 16], [64]]
+    mixes = [apply_params(dqn(), {"her.goal_mix.random": weight}).her.goal_mix for weight in (0.1, 0.0)]
+    assert mixes == [DEFAULT_MIX, DEFAULT_MIX | {"random": 0.0}], "the other weights are those of the default"
+    assert space["her.goal_mix.random"].high == DEFAULT_MIX["random"]
 
 
 def test_a_path_without_suffix_names_no_space(tmp_path: Path) -> None:
     space = tmp_path / "mine"
     space.with_suffix(".yaml").write_text("her: {n_sampled_goal: {low: 1, high: 8}}\n")
-    assert search_space.load(f"{space}.yaml", dqn())
+    assert load_space(f"{space}.yaml", dqn())
     for name in (str(space), f"her+{space}", "../space/her"):
         with pytest.raises(UserError):
-            search_space.load(name, dqn())
+            load_space(name, dqn())
 
 
 INVALID = [  # a space, the key or file of its error, what the message names: the suggested spelling, limit or word
@@ -69,7 +74,7 @@ def test_invalid_space_is_refused(
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(text + "\n")
     with pytest.raises(UserError) as caught:
-        search_space.load("mine.yaml", dqn())
+        load_space("mine.yaml", dqn())
     assert "'mine.yaml'" in str(caught.value)
     assert key in str(caught.value)
     assert named in str(caught.value)

@@ -13,9 +13,9 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.objective import TrialSpec
+from rlher.tuning.objective import StudySpec
 from rlher.tuning.study_storage import open_storage
-from rlher.tuning.trial_jobs import run_trial
+from rlher.tuning.trial_jobs import run_and_record
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
@@ -107,7 +107,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
         open_storage(spec.config.storage, tmp_path)
-    run_trial(spec, trial._trial_id)
+    run_and_record(spec, trial._trial_id)
     assert study.trials[0].state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
 
@@ -142,7 +142,7 @@ def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgr
     assert study.trials[1].state is TrialState.FAIL
 
 
-def _join(spec: TrialSpec) -> None:
+def _join(spec: StudySpec) -> None:
     """Run trials of a study, as a command on another machine does."""
     storage = open_storage(spec.config.storage, spec.folder)
     run_trials(optuna.load_study(storage=storage, study_name=spec.study_name), spec, 1)

@@ -11,7 +11,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import fail_and_repeat, repeat_lost_trials
+from rlher.tuning.trial_jobs import fail_and_retry, retry_lost_trials
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
@@ -56,9 +56,9 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path)
     for age in (0, 100):
         study.ask(spec.space).set_user_attr(HEARTBEAT, time.time() - age)
-    repeat_lost_trials(study, 60, own={1})
+    retry_lost_trials(study, 60, running={1})
     assert not [trial for trial in study.trials if trial.state is not TrialState.RUNNING], "the clock was changed"
-    repeat_lost_trials(study, 60)
+    retry_lost_trials(study, 60)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert HEARTBEAT not in study.trials[2].user_attrs
     assert study.trials[2].params == study.trials[1].params
@@ -69,7 +69,7 @@ def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
     study, _ = new_study(tmp_path)
     for _ in range(3):
         last = study.ask()
-        fail_and_repeat(study, last)
+        fail_and_retry(study, last)
     assert [trial.number for trial in counted_trials(study)] == [last.number]
     assert count_unstarted(study, 1) == 0
 

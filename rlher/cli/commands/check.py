@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 
 
-def run(config: CheckConfig) -> int:
+def run(config: CheckConfig, command_line: str) -> int:
     """Print the findings and the environment's known or probed properties.
 
     :return: exit code: 0 if training could start, else 1.
@@ -24,7 +24,7 @@ def run(config: CheckConfig) -> int:
     from rlher.envs.contract import check_goal_env
 
     try:
-        found = check_goal_env(config.env, config.seed)
+        result = check_goal_env(config.env, config.seed)
     except RunError as error:  # raised by its constructor
         if config.json:
             finding = {"level": "error", "message": str(error)}
@@ -32,19 +32,20 @@ def run(config: CheckConfig) -> int:
             return error.exit_code
         raise
     if config.json:
-        print(json.dumps(found.to_json()))
+        print(json.dumps(result.to_json()))
     else:
-        _print_text(found)
-    return RunError.exit_code if found.errors else 0
+        _print_text(result)
+    return RunError.exit_code if result.errors else 0
 
 
-def _print_text(found: "CheckResult") -> None:
-    shown = found.to_json()
-    properties = shown["spaces"] | {f"env.{name}": override_value(value) for name, value in shown["properties"].items()}
+def _print_text(result: "CheckResult") -> None:
+    values = result.to_json()
+    keys = {f"env.{name}": override_value(value) for name, value in values["properties"].items()}
+    properties = values["spaces"] | keys
     width = max(map(len, properties))
-    lines = [found.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
-    for finding in found.findings:
+    lines = [result.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
+    for finding in result.findings:
         message = f"{MARKS[finding.level]} {finding.message}"
         lines.append(textwrap.fill(message, output_width(), subsequent_indent="  "))
-    lines += ["", "training would be refused" if found.errors else "ready to train on"]
+    lines += ["", "training would be refused" if result.errors else "ready to train on"]
     print("\n".join(lines))

@@ -5,11 +5,11 @@ import sys
 from dataclasses import asdict
 
 from rlher.config.commands import CollectConfig
-from rlher.core.console import command_line, escape_control
+from rlher.core import console
 from rlher.core.signals import EXIT_INTERRUPTED
 
 
-def run(config: CollectConfig) -> int:
+def run(config: CollectConfig, command_line: str) -> int:
     """Play episodes, write them, and print where they are.
 
     :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
@@ -23,7 +23,7 @@ def run(config: CollectConfig) -> int:
         print(json.dumps(values))
     else:
         rate = f"{done.successes} of {done.played} played ended in success"
-        print(escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
-        demos = command_line([f"demos={done.folder}"])
-        print(escape_control(f"learn from them: rlher train … {demos}"), file=sys.stderr)
+        print(console.escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
+        demos = console.command_line([f"demos={done.folder}"])
+        print(console.escape_control(f"learn from them: rlher train … {demos}"), file=sys.stderr)
     return EXIT_INTERRUPTED if done.interrupted else 0

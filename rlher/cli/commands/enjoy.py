@@ -14,7 +14,7 @@ from rlher.core.files import relative
 DEFAULT_EPISODES = 6
 
 
-def run(config: EnjoyConfig) -> int:
+def run(config: EnjoyConfig, command_line: str) -> int:
     """Play episodes, show or record them, and print the outcome of each.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
@@ -50,7 +50,7 @@ def run(config: EnjoyConfig) -> int:
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
-        print(json.dumps({**watched.keys, "episodes": [asdict(each) for each in outcomes]}))
+        print(json.dumps({**watched.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
     if film and not film.failed:
         print(escape_control(f"video: {relative(path)}"), file=sys.stderr)
         return 0

@@ -7,7 +7,7 @@ from rlher.config.commands import EvaluateConfig
 from rlher.core.console import escape_control
 
 
-def run(config: EvaluateConfig) -> int:
+def run(config: EvaluateConfig, command_line: str) -> int:
     """Play episodes with a model and print their success rate and return.
 
     :raises UserError: the run, or a readable model in it, does not exist.

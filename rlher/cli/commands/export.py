@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 
 from rlher.config.commands import ExportConfig
-from rlher.core.console import command_line, escape_control
+from rlher.core import console
 
 
-def run(config: ExportConfig) -> int:
+def run(config: ExportConfig, command_line: str) -> int:
     """Write the export folder and print its path, and return the exit code."""
     from rlher.export.exporter import export
 
     result = export(config)
-    print(json.dumps(result) if config.json else escape_control(result["folder"]))
-    play = command_line(["python", "-P", str(Path(result["folder"], "play.py"))])
-    print(escape_control(f"play it: {play}"), file=sys.stderr)
+    print(json.dumps(result) if config.json else console.escape_control(result["folder"]))
+    play = console.command_line(["python", "-P", str(Path(result["folder"], "play.py"))])
+    print(console.escape_control(f"play it: {play}"), file=sys.stderr)
     return 0

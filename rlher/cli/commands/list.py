@@ -16,7 +16,8 @@ def algos() -> list[Row]:
     from rlher.algos import ALGORITHMS
 
     return [
-        {"algo": name, "actions": each.actions, "description": each.description} for name, each in ALGORITHMS.items()
+        {"algo": name, "actions": algorithm.actions, "description": algorithm.description}
+        for name, algorithm in ALGORITHMS.items()
     ]
 
 
@@ -39,7 +40,7 @@ def strategies() -> list[Row]:
 
 def agents() -> list[Row]:
     """Return one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
-    from rlher.core.safe_read import read_json
+    from rlher.core.safe_files import read_json
     from rlher.run import lookup, run_folder
 
     rows = []
@@ -54,7 +55,7 @@ def agents() -> list[Row]:
 LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agents}
 
 
-def run(config: ListConfig) -> int:
+def run(config: ListConfig, command_line: str) -> int:
     """Print one list, or all of them, or the schema of recipes."""
     if config.what == "schema":
         print(json.dumps(recipe_schema(), indent=2))

@@ -3,9 +3,9 @@
 from rlher.config.commands import ReportConfig
 
 
-def run(config: ReportConfig, command: str) -> int:
+def run(config: ReportConfig, command_line: str) -> int:
     """Write the page and print its path."""
     from rlher.analysis.report import write_report
 
-    print(write_report(config, command))
+    print(write_report(config, command_line))
     return 0

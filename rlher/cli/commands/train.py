@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlher.config.commands import CompareConfig
 from rlher.config.training import TrainConfig
+from rlher.core import console
 from rlher.run.run_folder import RunFolder
 from rlher.training.start import start_training
 
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
     from rlher.cli.composition import ComposedConfig
 
 
-def run(config: TrainConfig, command: str, resumed: RunFolder | None = None) -> int:
+def run(config: TrainConfig, command_line: str, resumed: RunFolder | None = None) -> int:
     """Train, evaluate and write the run folder.
 
     :param resumed: the run to resume; None: a new one.
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    finished, result = start_training(config, command, resumed)
+    finished, result = start_training(config, command_line, resumed)
     from rlher.training.result import print_result
 
     print_result(finished, result)
@@ -32,7 +33,7 @@ def sweep(jobs: "Sequence[ComposedConfig]") -> int:
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
     from rlher.cli.commands import compare
-    from rlher.core.safe_read import read_json
+    from rlher.core.safe_files import read_json
     from rlher.core.signals import EXIT_INTERRUPTED
     from rlher.jobs.sweep import train_sweep
     from rlher.run.lookup import is_finished
@@ -45,5 +46,5 @@ def sweep(jobs: "Sequence[ComposedConfig]") -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))
     elif folders and code != EXIT_INTERRUPTED:
-        compare.run(CompareConfig(runs=folders))
+        compare.run(CompareConfig(runs=folders), console.command_line(["rlher", "compare", *folders]))
     return code

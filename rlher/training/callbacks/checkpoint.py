@@ -53,11 +53,7 @@ class CheckpointCallback(BaseCallback):
     model: Any
 
     def __init__(
-        self,
-        run: RunFolder,
-        envs: RestorableVecEnv,
-        evaluations: EvaluationCallback,
-        stop: StopRequest,
+        self, run: RunFolder, envs: RestorableVecEnv, evaluations: EvaluationCallback, stop: StopRequest
     ) -> None:
         super().__init__()
         self._run, self._freq = run, run.config.checkpoint.freq
@@ -123,7 +119,8 @@ class CheckpointCallback(BaseCallback):
     def finish(self) -> None:
         """Write a last checkpoint, unless there is one of this step.
 
-        With ``engine.overlap`` some updates are still due then, so a longer run goes on as if it had not ended here.
+        With ``engine.overlap`` some updates are still due; the checkpoint records how many, and a longer run does them
+        first.
         """
         written = checkpoint_files.newest_first(self._run.checkpoints_path)[:1]
         if self._freq is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
@@ -190,7 +187,7 @@ class CheckpointCallback(BaseCallback):
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         best = checkpoint / BEST_MODEL
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
-        if self._evaluations.best_model is None:  # a model that was found later may not be found again
+        if self._evaluations.best_model is None:  # the run wrote it later, and may not find it again
             self._run.model_path("best").unlink(missing_ok=True)
         with user_error_on_write(self._run.folder):
             self._evaluations.write_best_model()

@@ -17,6 +17,9 @@ from rlher.run import model_file
 from rlher.run.run_folder import EVALUATIONS, RunFolder
 from rlher.training.best_model import best_row, keep_model, record_clip
 
+OnEvaluation = Callable[[EvaluationRows], None] | None
+"""A function that is called with the rows of all evaluations after each evaluation, or None."""
+
 
 class StopTraining(Exception):
     """Raised by a run's ``on_evaluation`` function to end the run early, with the status ``"stopped"``."""
@@ -42,16 +45,11 @@ class EvaluationCallback(BaseCallback):
     recorded does not affect training.
 
     :param workers: play the episodes.
-    :param on_evaluation: called with all rows after each evaluation. It may raise :class:`StopTraining`, so
-        training then waits for the result of each evaluation.
+    :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
+        for the result of each evaluation.
     """
 
-    def __init__(
-        self,
-        run: RunFolder,
-        workers: EvaluationWorkers,
-        on_evaluation: Callable[[EvaluationRows], None] | None = None,
-    ) -> None:
+    def __init__(self, run: RunFolder, workers: EvaluationWorkers, on_evaluation: OnEvaluation = None) -> None:
         super().__init__()
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
@@ -146,7 +144,7 @@ class EvaluationCallback(BaseCallback):
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row on its own: what the logger has collected since belongs to a later step."""
         values: dict[str, Any] = {"time/total_timesteps": row["timesteps"]}
-        values |= {f"eval/{each.name}": row[each.name] for each in METRICS if row[each.name] is not None}
+        values |= {f"eval/{metric.name}": row[metric.name] for metric in METRICS if row[metric.name] is not None}
         excluded: dict[str, Any] = dict.fromkeys(values)
         for writer in self.logger.output_formats:
             if isinstance(writer, KVWriter):

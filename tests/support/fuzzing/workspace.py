@@ -177,10 +177,10 @@ def _write_journal() -> None:
 def _read_space() -> int:
     from rlher.config.algorithms import DQNConfig
     from rlher.config.training import TrainConfig
-    from rlher.tuning import search_space
+    from rlher.tuning.search_space import load_space
 
     with _print_errors(UserError, OSError):
-        search_space.load("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
+        load_space("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
     return 0
 
 

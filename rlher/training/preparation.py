@@ -1,9 +1,9 @@
-"""Everything a training run needs, checked and built from its config: environments and model."""
+"""Prepare a training run: check its config, and build its environments and model."""
 
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -11,18 +11,19 @@ from pathlib import Path
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos.factory import build_model, validate_actions, validate_device
+from rlher.algos.factory import build_model, require_supported_actions, require_usable_device
 from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import instantiate
-from rlher.envs.contract import validate_goal_env
+from rlher.envs.contract import require_goal_env
 from rlher.envs.rendering import configure_offscreen
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
-from rlher.run import lookup, model_file
+from rlher.run import checkpoint_files, lookup, model_file
+from rlher.training import checkpoint_state
+from rlher.training.defaults import resolve_defaults
 from rlher.training.demonstrations import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
-from rlher.training.resolving import resolve_defaults
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,13 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
-    callbacks = [instantiate("callbacks", each, BaseCallback) for each in config.callbacks]
+    callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     records_actions = config.checkpoint.freq is not None
     with _torch_settings(config.threads or 1), closing(RestorableVecEnv(build, config.seed, records_actions)) as envs:
-        validate_actions(config.algo.name, envs.action_space)
+        require_supported_actions(config.algo.name, envs.action_space)
         model = build_model(config, envs)
         if model.fallback_reason is not None:
             engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
@@ -91,7 +92,7 @@ def _torch_settings(threads: int) -> Iterator[None]:
 
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
-    validate_device(config.device)
+    require_usable_device(config.device)
     if config.record:
         configure_offscreen()
     require_installed(config.logger)
@@ -99,32 +100,33 @@ def _validate(config: TrainConfig) -> None:
 
 
 def _initial_model(config: TrainConfig) -> Path:
-    """Return the model file that ``init_from`` names, which may not exist.
+    """Return the model file that ``init_from`` names, which may not exist; of a run, its last model.
 
     :raises UserError: there is no such run.
     """
     path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
     if path.suffix == ".zip":
         return path
-    return lookup.find(config.init_from, config.logs, trust_code=True).model_path("last")  # only its weights are read
+    run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
+    saved = [folder / checkpoint_state.MODEL for folder in checkpoint_files.newest_first(run.checkpoints_path)]
+    paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
+    return next((path for path in paths if path.exists()), paths[0])
 
 
-def _checked_env(given: EnvConfig) -> tuple[EnvConfig, list[str]]:
+def _checked_env(config: EnvConfig) -> tuple[EnvConfig, list[str]]:
     """Return an environment's config with the open values filled in, and a line for each of them and each warning.
 
     :raises UserError, RunError: it violates the contract, or failed.
     """
-    checked = validate_goal_env(given)
+    checked = require_goal_env(config)
     warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
-    found = {
-        item.name: getattr(checked.config, item.name) for item in fields(given) if getattr(given, item.name) is None
-    }
-    probed = [f"env.{name}={value}: probed" for name, value in found.items() if value is not None]
+    before, after = vars(config), vars(checked.config)
+    probed = [f"env.{key}={after[key]}: probed" for key in before if before[key] is None and after[key] is not None]
     return checked.config, [*warnings, *probed]
 
 
 def _model_notes(config: TrainConfig, model: OverlappingAlgorithm) -> list[str]:
-    """Return a line each on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
+    """Return the lines on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"

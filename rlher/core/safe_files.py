@@ -1,7 +1,8 @@
-"""Read files that may come from someone else: size limits, no code executed, no links out of the folder.
+"""Files that may come from someone else: size limits, no code executed, no links out of the folder.
 
-One function per kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
-:func:`open_zip`, :func:`read_tensors`, :func:`stored_arrays`.
+One function reads each kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
+:func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is written, :func:`require_no_link` or
+:func:`require_safe_to_write` checks its path.
 """
 
 import io
@@ -33,14 +34,14 @@ MAX_YAML_BYTES = 100_000
 """Size limit of a YAML file; PyYAML takes seconds for it, and minutes for ten times as much."""
 
 MAX_YAML_VALUES = 100_000
-"""Limit of values in a YAML file, those of an alias or merge (``<<``) counted wherever it is used: a few lines of
+"""Limit of values in a YAML file. Those of an alias or merge (``<<``) count wherever it is used, because a few lines of
 nested aliases stand for billions."""
 
 MAX_YAML_DEPTH = 50
 """Limit of nesting in a YAML file, for readers that recurse."""
 
 MAX_INT_CHARACTERS = 250
-"""Size limit of an integer in a YAML file; about the largest that is a float, too."""
+"""Size limit of an integer in a YAML file; a float holds integers of up to 308 digits."""
 
 MAX_COMPRESSION = 100
 """Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
@@ -63,8 +64,8 @@ def require_no_link(path: Path, folder: Path | None = None) -> None:
 def require_safe_to_write(path: Path) -> None:
     """Raise UserError if writing to a path would change another file, or block, as a pipe does.
 
-    An archive can unpack a file as a further name, a hard link, of one of the user's. SQLite's other files are beside
-    the target of a link.
+    An archive can unpack a file as a hard link, that is, as a second name of one of the user's files. SQLite writes
+    further files beside the target of a symbolic link.
     """
     if path.is_symlink():
         raise UserError(f"{path} is a link to another file; delete it.")
@@ -103,6 +104,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def finite_float(value: Any) -> float | None:
+    """Return a finite number read from a file as float; None for any other value, booleans included."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if is_number else None
 
 
 class _Loader(yaml.SafeLoader):
@@ -147,7 +154,7 @@ def _require_small(node: yaml.Node) -> None:
         if node.tag.endswith((":omap", ":pairs")):
             raise ValueError(f"it holds a value of the type {node.tag}")
         pairs = chain(*node.value) if isinstance(node, yaml.MappingNode) else ()
-        stack += [(each, depth + 1) for each in (node.value if isinstance(node, yaml.SequenceNode) else pairs)]
+        stack += [(child, depth + 1) for child in (node.value if isinstance(node, yaml.SequenceNode) else pairs)]
 
 
 def read_table(path: Path) -> "pd.DataFrame":
@@ -203,7 +210,7 @@ def read_tensors(content: bytes, device: Any) -> dict[str, Any]:
     return tensors
 
 
-def stored_arrays(path: Path) -> Any:
+def open_arrays(path: Path) -> Any:
     """Open an archive of arrays, as ``numpy.savez`` writes it; nothing is unpickled. Close it, or use ``with``.
 
     :raises zipfile.BadZipFile: as :func:`open_zip`.

@@ -8,12 +8,12 @@ import pytest
 import stable_baselines3
 import torch as th
 
-from rlher.config.algorithms import ALGORITHMS, DQNConfig, SACConfig
+from rlher.config.algorithms import DQNConfig, SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.training.setup import prepare
+from rlher.training.preparation import prepare
 
 
 def flushes_subnormal_numbers() -> bool:
@@ -21,27 +21,17 @@ def flushes_subnormal_numbers() -> bool:
 
 
 def test_subnormal_numbers_are_flushed_while_training_only():
-    config = TrainConfig(
-        algo=ALGORITHMS["ddpg"].config(name="ddpg", learning_starts=10, gradient_steps=1, buffer_size=100),
-        env=EnvConfig(id="FetchReach-v4"),
-        total_timesteps=100,
-        threads=1,
-    )
-    with prepare(config):
+    with prepare(slow_config()):
         assert flushes_subnormal_numbers()
     assert not flushes_subnormal_numbers()
 
 
 def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
-    env = make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}))
-    trained = stable_baselines3.DQN("MultiInputPolicy", env, policy_kwargs={"net_arch": [8]}, buffer_size=10, seed=5)
-    trained.save(tmp_path / "sb3.zip")
-    config = TrainConfig(
-        algo=DQNConfig(name="dqn", net_arch=[8]),
-        env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}),
-        normalize=NormalizeConfig(enabled=False),
-        init_from=str(tmp_path / "sb3.zip"),
-    )
+    env, plain = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4}), NormalizeConfig(enabled=False)
+    policy = {"net_arch": [8]}
+    trained = stable_baselines3.DQN("MultiInputPolicy", make_env(env), policy_kwargs=policy, buffer_size=10, seed=5)
+    trained.save(path := tmp_path / "sb3.zip")
+    config = TrainConfig(algo=DQNConfig(name="dqn", **policy), env=env, normalize=plain, init_from=str(path))
     with prepare(config) as setup:
         weights = setup.model.policy.state_dict()
     for name, tensor in trained.policy.state_dict().items():

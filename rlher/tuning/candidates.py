@@ -9,14 +9,16 @@ from optuna.study import Study
 
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
-from rlher.evaluation.metrics import TARGET_SUCCESS
-from rlher.tuning.objective import CandidateParams
-from rlher.tuning.reruns import BASELINE_NUMBER
+from rlher.evaluation.metrics import TARGET_PERCENT
+from rlher.tuning.reruns import BASELINE_NUMBER, CandidateParams, candidate_name
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import decode
 from rlher.tuning.trials import completed_trials, format_value
 
 CONFIDENCE = 0.95
+
+Gain = tuple[float, float, float]
+"""Difference to the baseline in what the study maximises, and the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,12 @@ class Candidate:
     :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
     :param params: the trial's parameters; none for the baseline.
     :param scores: one a seed, with the success rate of the last model in the final evaluation.
-    :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
     """
 
     number: int
     params: Mapping[str, Any]
     scores: list[Score]
-    gain: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    gain: Gain = (0.0, 0.0, 0.0)
 
     @property
     def mean(self) -> Score:
@@ -62,14 +63,14 @@ class Candidate:
 
 def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
     """Return the cells of a table, by column, for a candidate of ``verdict.json``."""
-    is_baseline = candidate["number"] == BASELINE_NUMBER
+    number = candidate["number"]
     return {
-        "candidate": "baseline" if is_baseline else f"trial {candidate['number']}",
+        "candidate": candidate_name(number),
         "final success": f"{np.mean(candidate['success']):.1%}",
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_SUCCESS}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
-        "difference to baseline": "" if is_baseline else format_gain(candidate["gain"]),
+        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
+        "difference to baseline": "" if number == BASELINE_NUMBER else format_gain(candidate["gain"]),
         "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
     }
 
@@ -89,16 +90,16 @@ def compare_candidates(reruns: Study, candidates: CandidateParams, config: Optim
     """
     loaded = [_load_candidate(reruns, number, params, config.rerun_seeds) for number, params in candidates.items()]
     usable = {candidate.number: candidate for candidate in loaded if candidate}
-    if (baseline := usable.get(BASELINE_NUMBER)) is None:
+    baseline = usable.pop(BASELINE_NUMBER, None)
+    if baseline is None:
         return []
-    confidence = 1 - (1 - CONFIDENCE) / max(len(usable) - 1, 1)
-    compared = [
-        each if each is baseline else replace(each, gain=_gain(each, baseline, config, confidence))
-        for each in usable.values()
-    ]
-    return sorted(
-        compared, key=lambda each: (each.gain[0], -each.mean.steps, each.number == BASELINE_NUMBER), reverse=True
-    )
+    confidence = 1 - (1 - CONFIDENCE) / max(len(usable), 1)
+    trials = [replace(trial, gain=_gain(trial, baseline, config, confidence)) for trial in usable.values()]
+
+    def rank(candidate: Candidate) -> tuple[float, float, bool]:
+        return candidate.gain[0], -candidate.mean.steps, candidate is baseline
+
+    return sorted([baseline, *trials], key=rank, reverse=True)
 
 
 def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_seeds: int) -> Candidate | None:
@@ -112,13 +113,12 @@ def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_see
     return Candidate(number, params, scores) if len(scores) >= 2 else None
 
 
-def _gain(
-    candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float
-) -> tuple[float, float, float]:
-    """Return a candidate's difference to the baseline and the ends of its interval; greater is better."""
+def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Gain:
+    """Return a candidate's difference to the baseline; greater is better."""
     objective = OBJECTIVES[config.objective]
-    ours, theirs = ([getattr(score, objective.score) for score in each.scores] for each in (candidate, baseline))
+    treated = [getattr(score, objective.score) for score in candidate.scores]
+    control = [getattr(score, objective.score) for score in baseline.scores]
     if objective.is_minimized:
-        ours, theirs = theirs, ours
+        treated, control = control, treated
     episodes = config.eval.final_episodes if config.objective == "success" else None
-    return stats.difference_interval(ours, theirs, episodes, confidence)
+    return stats.difference_interval(treated, control, episodes, confidence)
