@@ -97,10 +97,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OverlappingAlgorithm:
 
 def cloning_values(config: TrainConfig) -> dict[str, float]:
     """Return the values of the keys of behavioural cloning, by key."""
-    return {
-        "demos.bc_weight": config.demos.bc_weight,
-        "demos.pretrain_updates": config.demos.pretrain_updates,
-    }
+    return {"demos.bc_weight": config.demos.bc_weight, "demos.pretrain_updates": config.demos.pretrain_updates}
 
 
 def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> None:

@@ -61,7 +61,6 @@ class EnvConfig:
     reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
-    extra: str | None = runtime_key(None, "optional dependency that provides it: pip install rlher[<extra>]")
 
     def validate(self) -> None:
         """Raise UserError for an argument of the environment that rlher sets itself."""

@@ -62,9 +62,7 @@ class EvalConfig:
     )
     seed: int = experiment_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
     workers: int | None = runtime_key(
-        None,
-        "processes that evaluate while training continues; 0: training waits; null: by cores and threads",
-        low=0,
+        None, "processes that evaluate while training continues; 0: training waits; null: by cores and threads", low=0
     )
     keep_models: bool = runtime_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rlher.core.console import escape_control, redact
 
@@ -63,6 +63,13 @@ class RunError(ReportedError):
 
     exit_code = 1
     folder: Path | None = None
+
+
+def raise_as_run_error(error: BaseException, what: str) -> NoReturn:
+    """Raise an exception of a user's code as :func:`as_run_error` returns it."""
+    if (run_error := as_run_error(error, what)) is error:
+        raise error  # not from itself
+    raise run_error from error
 
 
 def as_run_error(error: BaseException, what: str) -> BaseException:

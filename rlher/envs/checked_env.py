@@ -1,14 +1,14 @@
 """The wrapper of every goal environment: success in ``info``, faults as messages, and facts on training episodes."""
 
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
-from rlher.core.errors import RunError, as_run_error
+from rlher.core.errors import RunError, as_run_error, raise_as_run_error
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
@@ -41,7 +41,7 @@ class CheckedEnv(gym.Wrapper):
         try:
             observation, info = self.env.reset(seed=seed, options=options)
         except BaseException as error:
-            self._raise_fault("reset", error)
+            raise_as_run_error(error, f"{self.name}: reset")
         self._check_observation("reset", observation)
         return observation, info
 
@@ -56,7 +56,7 @@ class CheckedEnv(gym.Wrapper):
             observation, reward, terminated, truncated, info = self.env.step(action)
             reward = float(reward)
         except BaseException as error:
-            self._raise_fault(f"step {self._steps} of an episode", error)
+            raise_as_run_error(error, f"{self.name}: step {self._steps} of an episode")
         self._check_observation(f"step {self._steps}", observation)
         if not isfinite(reward):
             raise RunError(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
@@ -71,7 +71,7 @@ class CheckedEnv(gym.Wrapper):
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
             finite = np.isfinite(reward).all()
         except BaseException as error:
-            self._raise_fault("compute_reward", error)
+            raise_as_run_error(error, f"{self.name}: compute_reward")
         if not finite:
             raise RunError(f"{self.name}: compute_reward returned NaN or infinity.")
         return reward
@@ -82,12 +82,6 @@ class CheckedEnv(gym.Wrapper):
             self.env.close()
         except BaseException as error:
             warn(str(as_run_error(error, f"{self.name}: close")))
-
-    def _raise_fault(self, call: str, error: BaseException) -> NoReturn:
-        fault = as_run_error(error, f"{self.name}: {call}")
-        if fault is not error:
-            raise fault from error
-        raise error
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):

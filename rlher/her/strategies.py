@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import RunError, as_run_error, describe_value
+from rlher.core.errors import RunError, describe_value, raise_as_run_error
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
 
@@ -186,7 +186,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         returned = strategy(request)
         chosen = np.asarray(returned)
     except Exception as error:
-        raise as_run_error(error, f"the goal selection strategy {name}") from error
+        raise_as_run_error(error, f"the goal selection strategy {name}")
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
         ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
