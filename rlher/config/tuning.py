@@ -11,12 +11,12 @@ class Objective(NamedTuple):
     """What a study maximises or minimises.
 
     :param score: the entry of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
-    :param gain: their difference, in words.
+    :param measure: the entry in words.
     :param is_minimized: whether less is better.
     """
 
     score: str
-    gain: str
+    measure: str
     is_minimized: bool = False
 
 

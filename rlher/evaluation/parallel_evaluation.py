@@ -71,7 +71,7 @@ class EvaluationService:
     """What a worker does: it plays batches of episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
-        th.set_flush_denormal(True)  # as in setup.prepare
+        th.set_flush_denormal(True)  # as in training.preparation
         self._config = config
 
     def play(self, model: bytes, seeds: Sequence[int]) -> None:

@@ -163,11 +163,7 @@ class Energy(Priority):
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        floor: float = 0.1,
-        height: int | None = None,
-        step_seconds: float | None = None,
+        self, storage: Storage, floor: float = 0.1, height: int | None = None, step_seconds: float | None = None
     ) -> None:
         self.size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
         is_plain = height is None and step_seconds is None

@@ -11,7 +11,7 @@ from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
 
-Places = slice | NDArray[np.intp]
+RowIndices = slice | NDArray[np.intp]
 """Which transitions of a batch. A slice where possible: NumPy takes long to copy rows of many fields by index."""
 
 
@@ -68,13 +68,13 @@ class Relabeller:
 
     def _replace_goals(
         self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_original: int, rng: np.random.Generator
-    ) -> tuple[NDArray, Places]:
+    ) -> tuple[NDArray, RowIndices]:
         """Write new goals into all but the first ``n_original`` transitions.
 
         :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
         """
         desired_goals, next_desired_goals = rows["obs"][DESIRED_GOAL], next_obs[DESIRED_GOAL]
-        recomputed: Places = slice(n_original, None)
+        recomputed: RowIndices = slice(n_original, None)
         goals = desired_goals[n_original:]
         if n_original < len(ids):
             episodes = rows["episode"][n_original:]
@@ -111,7 +111,7 @@ class Relabeller:
         return goals
 
     def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: Places
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: RowIndices
     ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 

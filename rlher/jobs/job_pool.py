@@ -29,7 +29,13 @@ from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
-MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "rlher.tuning.objective", "sb3_contrib", "scipy.stats")
+JOB_MODULES = (
+    "rlher.training.resume",
+    "rlher.tuning.trial_jobs",
+    "rlher.tuning.objective",
+    "sb3_contrib",
+    "scipy.stats",
+)
 """What the fork server imports, so that the processes of training runs and trials start at once."""
 
 POLL_SECONDS = 1.0
@@ -98,7 +104,7 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
 def start_fork_server_for_jobs(config: TrainConfig) -> None:
     """Start the fork server of the worker processes, unless the jobs are tasks of Ray."""
     if config.launcher == "local":
-        start_fork_server(MODULES)
+        start_fork_server(JOB_MODULES)
 
 
 class Pool:
@@ -126,6 +132,8 @@ class Pool:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+        if self._ray:
+            self._ray.shutdown()  # so that the next sweep of this process can connect
 
     def submit(self, job: Job) -> Future:
         """Run a job as soon as a worker is free."""

@@ -183,9 +183,11 @@ def locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(handle)
         raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
+    except OSError:
+        pass  # a file system without locks
     try:
         yield
     finally:

@@ -50,7 +50,8 @@ def resolve_defaults(original: TrainConfig) -> tuple[TrainConfig, list[str]]:
 
 def _changes(original: TrainConfig, resolved: TrainConfig, reasons: dict[str, str]) -> list[str]:
     """Return a line for each key of ``reasons`` that was resolved; none for what runs in this process."""
-    before, after = dict(flatten(asdict(original))), dict(flatten(asdict(resolved)))
+    before = dict(flatten(asdict(original)))
+    after = dict(flatten(asdict(resolved)))
     changed = [key for key in reasons if after[key] != before[key] and after[key] not in (0, 1, "dummy")]
     return [f"{key}={'null' if after[key] is None else after[key]}: {reasons[key]}" for key in changed]
 

@@ -95,7 +95,7 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     if not compared:
         return "No comparison: re-runs failed; run the same command again to retry them."
     best, n_seeds = compared[0], len(compared[0].scores)
-    measure = OBJECTIVES[config.objective].gain
+    measure = OBJECTIVES[config.objective].measure
     if best.number == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"

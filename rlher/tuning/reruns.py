@@ -45,14 +45,15 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
-    """Create or join the study of the re-runs, and queue the re-runs that are missing or failed."""
+    """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
     study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
     require_valid_trials(study, RERUN_SPACE)
     states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:
             params = {"candidate": number, "seed": seed}
-            study.enqueue_trial(params, skip_if_exists=states.get(str(params)) is not TrialState.FAIL)
+            is_lost = states.get(str(params)) in (TrialState.FAIL, TrialState.PRUNED)
+            study.enqueue_trial(params, skip_if_exists=not is_lost)
     return study
 
 

@@ -17,13 +17,13 @@ def run(config: CollectConfig, command_line: str) -> int:
     """
     from rlher.demonstrations.collecting import collect
 
-    done = collect(config)
+    dataset = collect(config)
     if config.json:
-        values = {**asdict(done), "folder": str(done.folder), "success_rate": done.successes / done.played}
-        print(json.dumps(values))
+        rates = {"success_rate": dataset.successes / dataset.played}
+        print(json.dumps(asdict(dataset) | rates, default=str))
     else:
-        rate = f"{done.successes} of {done.played} played ended in success"
-        print(console.escape_control(f"{done.episodes} episodes, {done.steps:,} steps, {rate}: {done.folder}"))
-        demos = console.command_line([f"demos={done.folder}"])
+        rate = f"{dataset.successes} of {dataset.played} played ended in success"
+        print(console.escape_control(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}"))
+        demos = console.command_line([f"demos={dataset.folder}"])
         print(console.escape_control(f"learn from them: rlher train … {demos}"), file=sys.stderr)
-    return EXIT_INTERRUPTED if done.interrupted else 0
+    return EXIT_INTERRUPTED if dataset.interrupted else 0

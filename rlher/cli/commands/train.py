@@ -20,10 +20,10 @@ def run(config: TrainConfig, command_line: str, resumed: RunFolder | None = None
     :param resumed: the run to resume; None: a new one.
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    finished, result = start_training(config, command_line, resumed)
+    run_folder, result = start_training(config, command_line, resumed)
     from rlher.training.result import print_result
 
-    print_result(finished, result)
+    print_result(run_folder, result)
     return result.exit_code
 
 
