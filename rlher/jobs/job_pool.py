@@ -29,13 +29,7 @@ from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressTable, Rows
 
-JOB_MODULES = (
-    "rlher.training.resume",
-    "rlher.tuning.trial_jobs",
-    "rlher.tuning.objective",
-    "sb3_contrib",
-    "scipy.stats",
-)
+JOB_MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
 """What the fork server imports, so that the processes of training runs and trials start at once."""
 
 POLL_SECONDS = 1.0
