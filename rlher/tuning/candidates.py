@@ -86,12 +86,12 @@ def compare_candidates(reruns: Study, candidates: CandidateParams, config: Optim
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
 
-    :return: empty if the baseline has no interval.
+    :return: empty if the baseline is left out, or every trial.
     """
     loaded = [_load_candidate(reruns, number, params, config.rerun_seeds) for number, params in candidates.items()]
     usable = {candidate.number: candidate for candidate in loaded if candidate}
     baseline = usable.pop(BASELINE_NUMBER, None)
-    if baseline is None:
+    if baseline is None or (len(candidates) > 1 and not usable):
         return []
     confidence = 1 - (1 - CONFIDENCE) / max(len(usable), 1)
     trials = [replace(trial, gain=_gain(trial, baseline, config, confidence)) for trial in usable.values()]

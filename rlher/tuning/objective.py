@@ -68,6 +68,7 @@ class StudySpec(ABC):
         run_config = replace(run_config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
+        reporter.rows = []  # those of the seed before
         run, result = train_new_run(run_config, self.command, reporter, final)
         if result.status is Status.STOPPED and not reporter.is_done:
             raise optuna.TrialPruned
