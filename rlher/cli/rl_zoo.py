@@ -124,7 +124,7 @@ def file_overrides(path: Path, overrides: Sequence[str]) -> list[str]:
     defaults: dict[str, Any] = {}
     if (algo := choices.get("algo")) in ALGORITHMS:
         parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
-        sb3_defaults = {name: entry.default for name, entry in parameters.items() if entry.default is not None}
+        sb3_defaults = {name: argument.default for name, argument in parameters.items() if argument.default is not None}
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}

@@ -61,7 +61,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
     If there are several, it is the finished one, or else the one that was started last.
     """
     identity = experiment_id(config)
-    folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)))
+    folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)), config.algo.label)
     same = [folder for folder in folders if read_json(folder / METADATA_FILE).get("experiment") == identity]
     return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA_FILE)), default=None)
 
@@ -88,13 +88,16 @@ def _newest(logs: Path, env: str = ".*") -> Path | None:
     return newest and newest.parent
 
 
-def _run_folders(logs: Path, env: str = ".*") -> list[Path]:
+def _run_folders(logs: Path, env: str = ".*", algo: str = "*") -> list[Path]:
     """Return the run folders ``<env>_<number>`` under ``logs``. Bundled agents, which have no number, are left out.
 
     Folders behind a link are left out as well, because commands write into the folder that they find.
+
+    :param env: regular expression for the name of the environment.
+    :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
     name = re.compile(rf"{env}_\d+")
-    folders = [config.parent for config in logs.glob(f"*/*/{CONFIG}") if name.fullmatch(config.parent.name)]
+    folders = [config.parent for config in logs.glob(f"{algo}/*/{CONFIG}") if name.fullmatch(config.parent.name)]
     return [folder for folder in folders if not links_outside(folder, logs)]
 
 
