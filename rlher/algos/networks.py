@@ -67,8 +67,11 @@ class BatchedMLP:
                 x = x + bias.unsqueeze(2).to(x.dtype)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(parts), next(parts)
-                normal = F.layer_norm(x.mT, layer.normalized_shape, eps=layer.eps)
-                x = th.addcmul(shift.unsqueeze(1), normal, scale.unsqueeze(1)).mT
+                # Not F.layer_norm, which compiles to slow code for this layout: 2.3 ms of a DDPG update in bf16, not 0.5.
+                x = x.float()
+                x = x - x.mean(1, keepdim=True)
+                normal = x * th.rsqrt(x.square().mean(1, keepdim=True) + layer.eps)
+                x = th.addcmul(shift.unsqueeze(2), normal, scale.unsqueeze(2))
             else:
                 x = layer(x) if isinstance(layer, ELEMENTWISE) else layer(x.mT).mT
         return x.mT
