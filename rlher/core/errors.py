@@ -2,10 +2,11 @@
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rlher.core.console import escape_control, redact
 
@@ -65,22 +66,19 @@ class RunError(ReportedError):
     folder: Path | None = None
 
 
-def raise_as_run_error(error: BaseException, what: str) -> NoReturn:
-    """Raise an exception of a user's code as :func:`as_run_error` returns it."""
-    if (run_error := as_run_error(error, what)) is error:
-        raise error  # not from itself
-    raise run_error from error
+@contextmanager
+def run_errors_of(what: str) -> Iterator[None]:
+    """Raise what the block raises, which calls an environment's or a user's code, as a RunError: "<what> raised …".
 
-
-def as_run_error(error: BaseException, what: str) -> BaseException:
-    """Return an exception of an environment's code as a RunError: "<what> raised …".
-
-    Ctrl-C, and what is a message already, is returned unchanged. SystemExit is a fault, because the program would end
+    Ctrl-C, and what is a message already, is raised unchanged. SystemExit is a fault, because the program would end
     with the exit code that the environment chose.
     """
-    if isinstance(error, RunError | UserError | KeyboardInterrupt):
-        return error
-    return RunError(f"{what} raised {describe_error(error)}.")
+    try:
+        yield
+    except (RunError, UserError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RunError(f"{what} raised {describe_error(error)}.") from error
 
 
 def describe_error(error: BaseException) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
-from rlher.core.errors import RunError, as_run_error, raise_as_run_error
+from rlher.core.errors import ReportedError, RunError, run_errors_of
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
@@ -38,10 +38,8 @@ class CheckedEnv(gym.Wrapper):
         :raises RunError: it raised, or returned an invalid observation.
         """
         self._steps = 0
-        try:
+        with run_errors_of(f"{self.name}: reset"):
             observation, info = self.env.reset(seed=seed, options=options)
-        except BaseException as error:
-            raise_as_run_error(error, f"{self.name}: reset")
         self._check_observation("reset", observation)
         return observation, info
 
@@ -52,11 +50,9 @@ class CheckedEnv(gym.Wrapper):
             of the step within the episode.
         """
         self._steps += 1
-        try:
+        with run_errors_of(f"{self.name}: step {self._steps} of an episode"):
             observation, reward, terminated, truncated, info = self.env.step(action)
             reward = float(reward)
-        except BaseException as error:
-            raise_as_run_error(error, f"{self.name}: step {self._steps} of an episode")
         self._check_observation(f"step {self._steps}", observation)
         if not isfinite(reward):
             raise RunError(f"{self.name}: step {self._steps} of an episode returned a reward of {reward}.")
@@ -67,11 +63,9 @@ class CheckedEnv(gym.Wrapper):
 
         :raises RunError: it raised, or is not finite.
         """
-        try:
+        with run_errors_of(f"{self.name}: compute_reward"):
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
             finite = np.isfinite(reward).all()
-        except BaseException as error:
-            raise_as_run_error(error, f"{self.name}: compute_reward")
         if not finite:
             raise RunError(f"{self.name}: compute_reward returned NaN or infinity.")
         return reward
@@ -79,9 +73,10 @@ class CheckedEnv(gym.Wrapper):
     def close(self) -> None:
         """Close the environment; warn of an error instead of raising it, because all episodes are over."""
         try:
-            self.env.close()
-        except BaseException as error:
-            warn(str(as_run_error(error, f"{self.name}: close")))
+            with run_errors_of(f"{self.name}: close"):
+                self.env.close()
+        except ReportedError as error:
+            warn(str(error))
 
     def _check_observation(self, call: str, observation: Any) -> None:
         if not isinstance(observation, dict):

@@ -15,7 +15,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import RunError, UserError, as_run_error, first_line
+from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
 from rlher.envs.checked_env import SuccessWrapper
 from rlher.envs.registration import entry_point, require_registered
@@ -167,8 +167,8 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
             cause = str(error).partition(" was raised from the environment creator")[0]  # gymnasium adds all kwargs
             raise UserError(f"{config.id} does not take env.kwargs={kwargs}: {cause}.") from error
         arguments_text = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
-        fault = as_run_error(error, f"{config.id}{arguments_text}: its constructor")
-        raise (UserError(str(fault)) if kwargs else fault) from error
+        error_type = UserError if kwargs else RunError
+        raise error_type(f"{config.id}{arguments_text}: its constructor raised {describe_error(error)}.") from error
 
 
 @contextmanager

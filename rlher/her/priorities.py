@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import RunError, describe_value, raise_as_run_error
+from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import import_object
 from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
@@ -248,10 +248,8 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
     if type(priority).__module__ == __name__:
         return priority.sample(count, rng)
     what = f"sample of the priority {type(priority).__name__}"
-    try:
+    with run_errors_of(what):
         returned = priority.sample(count, rng)
-    except Exception as error:
-        raise_as_run_error(error, what)
     with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
         ids, weights = returned
         ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import RunError, describe_value, raise_as_run_error
+from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
 
@@ -182,11 +182,9 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
 
     :raises RunError: it raised, or returned something else than ids of stored transitions.
     """
-    try:
+    with run_errors_of(f"the goal selection strategy {name}"):
         returned = strategy(request)
         chosen = np.asarray(returned)
-    except Exception as error:
-        raise_as_run_error(error, f"the goal selection strategy {name}")
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
         ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
