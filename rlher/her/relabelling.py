@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
-from rlher.her.strategies import DESIRED, KEEP, GoalRequest, Strategy
-
-RowIndices = slice | NDArray[np.intp]
-"""Which transitions of a batch. A slice where possible: NumPy takes long to copy rows of many fields by index."""
+from rlher.her.strategies import DESIRED, GoalRequest, Strategy
 
 
 class RelabelledBatch(NamedTuple):
@@ -51,35 +48,37 @@ class Relabeller:
 
     def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
-        recompute = n_original < len(ids) or self.goal_part_weights is not None
-        if recompute:
+        # Where goals have parts, the environment may move the goal in every step. So rewards under original goals are
+        # recomputed as well: each transition keeps the goal before its step.
+        recomputed = slice(n_original if self.goal_part_weights is None else 0, None)
+        if len(ids[recomputed]):
             self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
-        goals, recomputed = self._replace_goals(storage, ids, rows, next_obs, n_original, rng)
+        desired_goals = rows["obs"][DESIRED_GOAL]
+        goals = desired_goals[recomputed]
+        if n_original < len(ids):
+            new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
+            desired_goals[n_original:] = new_goals
+            if self.goal_part_weights is None:
+                goals = new_goals  # at the precision of the environment
+        next_obs[DESIRED_GOAL][recomputed] = desired_goals[recomputed]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if recompute:
+        if len(goals):
             rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
                 storage, positions[recomputed], rows[recomputed], goals
             )
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
-    def _replace_goals(
-        self, storage: Storage, ids: Ids, rows: NDArray, next_obs: NDArray, n_original: int, rng: np.random.Generator
-    ) -> tuple[NDArray, RowIndices]:
-        """Write new goals into all but the first ``n_original`` transitions.
-
-        :return: the goals under which rewards must be recomputed, and the transitions that they belong to.
-        """
-        desired_goals, next_desired_goals = rows["obs"][DESIRED_GOAL], next_obs[DESIRED_GOAL]
-        recomputed: RowIndices = slice(n_original, None)
-        goals = desired_goals[n_original:]
-        if n_original < len(ids):
-            episodes = rows["episode"][n_original:]
-            request = GoalRequest(
-                ids=ids[n_original:],
+    def _new_goals(
+        self, storage: Storage, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator
+    ) -> NDArray:
+        """Return the goals (n, …) that the strategy chooses for transitions of these (n,) episodes."""
+        chosen = self.strategy(
+            GoalRequest(
+                ids=ids,
                 episode_first_ids=storage.first_id.take(episodes),
                 episode_last_ids=storage.last_id.take(episodes),
                 rng=rng,
@@ -87,31 +86,18 @@ class Relabeller:
                 achieved_goals=lambda ids: storage.next_achieved[storage.positions(ids)],
                 is_stored=storage.is_stored,
             )
-            chosen = self.strategy(request)
-            goals = self._goals_of(storage, chosen, rng)
-            is_kept = chosen == KEEP
-            if is_kept.any():
-                recomputed, goals = n_original + np.flatnonzero(~is_kept), goals[~is_kept]
-            desired_goals[recomputed] = next_desired_goals[recomputed] = goals
-        if self.goal_part_weights is not None:
-            # The environment may move the goal in every step. A transition's reward is for the goal before the step.
-            next_desired_goals[:] = desired_goals
-            return desired_goals, slice(0, None)
-        return goals, recomputed
-
-    def _goals_of(self, storage: Storage, chosen: Ids, rng: np.random.Generator) -> NDArray:
-        """Return the goals (n, …) that a strategy chose; arbitrary ones where it keeps the original goal."""
-        # KEEP and DESIRED - id are negative, but have valid positions too; what is read there is not used.
-        goals = storage.next_achieved.take(storage.positions(chosen), axis=0)
+        )
+        is_desired = chosen < 0
+        positions = storage.positions(np.where(is_desired, DESIRED - chosen, chosen))
+        goals = storage.next_achieved.take(positions, axis=0)
         if self.goal_part_weights is not None:
             goals = keep_one_part(goals, self.goal_part_weights, rng)
-        is_desired = chosen <= DESIRED
         if is_desired.any():  # desired goals have a single part already
-            goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][storage.positions(DESIRED - chosen[is_desired])]
+            goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
     def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: RowIndices
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice
     ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 

@@ -27,17 +27,14 @@ from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
 
-KEEP = -1
-"""In place of an id: keep the original goal, with which the transition was collected."""
-
-DESIRED = -2
+DESIRED = -1
 """To choose the desired goal of transition ``id``, return ``DESIRED - id``.
 
 ``DESIRED - (DESIRED - id)`` is ``id`` again.
 """
 
 ORIGINAL = "original"
-"""Name under which a mix keeps the original goal."""
+"""Name of :func:`original` in a mix."""
 
 DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
 """Weights of the strategy ``mix``, where none are given."""
@@ -69,8 +66,8 @@ class GoalRequest:
 
 
 Strategy = Callable[[GoalRequest], Ids]
-Mix = Sequence[tuple[Strategy | None, float]]
-"""Strategies with their weights; None in place of a strategy keeps the original goal."""
+Mix = Sequence[tuple[Strategy, float]]
+"""Strategies with their weights."""
 
 
 def future(request: GoalRequest) -> Ids:
@@ -127,6 +124,11 @@ def desired(request: GoalRequest) -> Ids:
     return DESIRED - request.sample_transitions(len(request))
 
 
+def original(request: GoalRequest) -> Ids:
+    """Return the desired goals with which the transitions were collected; a part of a mix."""
+    return DESIRED - request.ids
+
+
 def mix(request: GoalRequest, strategies: Mix) -> Ids:
     """Sample a strategy for each transition by weight, then a goal by that strategy.
 
@@ -134,10 +136,10 @@ def mix(request: GoalRequest, strategies: Mix) -> Ids:
     """
     limits = np.cumsum([weight for _, weight in strategies])
     chosen = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
-    goals = np.full(len(request), KEEP, dtype=np.int64)
+    goals = np.empty(len(request), np.int64)
     for index, (strategy, _) in enumerate(strategies):
         rows = np.flatnonzero(chosen == index)
-        if strategy is not None and rows.size:
+        if rows.size:
             ids = {name: getattr(request, name)[rows] for name in ("ids", "episode_first_ids", "episode_last_ids")}
             goals[rows] = strategy(replace(request, **ids))
     return goals
@@ -187,8 +189,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         chosen = np.asarray(returned)
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
-        ids = np.where(chosen <= DESIRED, DESIRED - chosen, chosen)
-        is_valid = request.is_stored(ids) | (chosen == KEEP)
+        is_valid = request.is_stored(np.where(chosen < 0, DESIRED - chosen, chosen))
         if is_valid.all():
             return chosen
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
@@ -204,7 +205,7 @@ def resolve_mix(
 ) -> Mix:
     """Return the strategies of a mix with their weights, by default those of :data:`DEFAULT_MIX`.
 
-    :param weights: by the name of a strategy, a function, or ``module:name``; ``"original"`` keeps the original goal.
+    :param weights: by the name of a strategy, a function, or ``module:name``; ``"original"`` is :func:`original`.
     :param kwargs: keyword arguments of the user's strategies.
     :param gamma: argument of :func:`geometric`.
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
@@ -213,6 +214,6 @@ def resolve_mix(
     if "mix" in parts or not all(0 <= weight < np.inf for weight in parts.values()) or not any(parts.values()):
         raise ValueError(f"goal_mix={parts} is invalid; use finite weights of at least 0, one above 0, without mix.")
     return [
-        (None if name == ORIGINAL else resolve_strategy(name, kwargs, gamma, key="her.goal_mix"), weight)
+        (original if name == ORIGINAL else resolve_strategy(name, kwargs, gamma, key="her.goal_mix"), weight)
         for name, weight in parts.items()
     ]
