@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from operator import methodcaller
 from typing import Any
 
@@ -76,11 +75,11 @@ def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: di
 
 
 class RestartingSubprocVecEnv(VecEnv):
-    """Environments in worker processes; a process that died or hangs is replaced.
+    """Environments in worker processes; if one of the processes dies or hangs, all of them are replaced.
 
-    The environments of the new process are reset. The step in which the old process was lost has no result. It is
-    returned as the end of each of their episodes, truncated at the last observation. Its ``info["lost_step"]`` is set,
-    so that :class:`~rlher.her.HerReplayBuffer` does not store it.
+    The environments of the new processes are reset. The step in which a process was lost has no result. It is returned
+    as the end of each environment's episode, truncated at the last observation. Each ``info["lost_step"]`` is set, so
+    that :class:`~rlher.her.HerReplayBuffer` does not store it.
 
     :param build: returns the environment. It is called in the processes.
     :param reward_env: environment in this process with the same spaces; the rewards of virtual transitions are its
@@ -95,23 +94,20 @@ class RestartingSubprocVecEnv(VecEnv):
     ) -> None:
         self.reward_env = reward_env
         self.restarts = 0
-        """Number of workers that were replaced."""
+        """How often the workers were replaced."""
         self._step_timeout, self._build_seeds = config.step_timeout_seconds, seeds
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
-        self._indices: list[list[int]] = [part.tolist() for part in parts]
+        self._parts = [slice(part[0], part[-1] + 1) for part in parts]
         """Environments of each worker."""
-        self._builders = [partial(EnvService, build, [seeds[index] for index in part]) for part in self._indices]
-        names = [f"environment {', '.join(map(str, part))}" for part in self._indices]
-        self._limits = [RestartLimit(f"{config.id}: the process of {name}", config.max_restarts) for name in names]
-        self._first_of_new: dict[int, tuple[Any, dict]] = {}
-        """First observation and info of each environment whose worker was replaced since the last step."""
+        self._builders = [partial(EnvService, build, seeds[part]) for part in self._parts]
+        self._limit = RestartLimit(f"{config.id}: the process of an environment", config.max_restarts)
+        self._first_of_new: list[tuple[Any, dict]] = []
+        """First observation and info of each environment, if the workers were replaced since the last step."""
         self._last_obs: Sequence[Any] = []  # of each environment
         self.workers: list[Worker] = []
         try:
-            self.workers += [Worker(builder, [__name__]) for builder in self._builders]
-            for worker in range(len(self.workers)):
-                with self._replacing_lost(worker):
-                    self.workers[worker].receive(BUILD_SECONDS)
+            with self._replacing_lost():
+                self._start_workers()
             super().__init__(len(seeds), reward_env.observation_space, reward_env.action_space)
         except BaseException:
             self.close()
@@ -119,38 +115,43 @@ class RestartingSubprocVecEnv(VecEnv):
 
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
-        self._first_of_new.clear()
-        for worker, part in enumerate(self._indices):
-            with self._replacing_lost(worker):
-                seeds = [self._seeds[index] for index in part]
-                options = [self._options[index] for index in part]
-                self.workers[worker].send("reset", seeds, options)
-        results = self._results(self._first_of_new.pop)
-        self._last_obs, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
+        with self._replacing_lost():
+            self._send("reset", self._seeds, self._options)
+            self._first_of_new = self._receive()
+        self._last_obs, self.reset_infos = zip(*self._first_of_new, strict=True)  # type: ignore[assignment]
+        self._first_of_new = []
         self._reset_seeds()
         self._reset_options()
         return self._stack(self._last_obs)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Send the actions to the workers."""
-        for worker, part in enumerate(self._indices):
-            if part[0] not in self._first_of_new:  # the actions belong to the episodes of the lost worker
-                with self._replacing_lost(worker):
-                    self.workers[worker].send("step", actions[part])
+        if not self._first_of_new:  # else the actions belong to the episodes before the loss
+            with self._replacing_lost():
+                self._send("step", actions)
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of all workers."""
-        results = self._results(self._lost_step)
+        results: list[Any] = []
+        if not self._first_of_new:
+            with self._replacing_lost():
+                results = self._receive()
+        if self._first_of_new:
+            lost = {LOST_STEP: True, "TimeLimit.truncated": True}
+            results = [
+                (first_obs, 0.0, True, lost | {"terminal_observation": last_obs}, reset_info)
+                for (first_obs, reset_info), last_obs in zip(self._first_of_new, self._last_obs, strict=True)
+            ]
+            self._first_of_new = []
+        elif any(done for _, _, done, *_ in results):
+            self._limit.episode_finished()
         self._last_obs, rewards, dones, infos, self.reset_infos = zip(*results, strict=True)  # type: ignore[assignment]
-        for limit, part in zip(self._limits, self._indices, strict=True):
-            if any(dones[index] and LOST_STEP not in infos[index] for index in part):
-                limit.episode_finished()
         return self._stack(self._last_obs), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; if its worker is lost, of the one that replaces it."""
+        """Call a method of each environment; if a worker is lost, of the environment that replaces it."""
         return self._apply(indices, _call_method, method_name, method_args, method_kwargs)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
@@ -174,54 +175,48 @@ class RestartingSubprocVecEnv(VecEnv):
     def _stack(observations: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
 
-    def _results(self, of_lost: Callable[[int], Any]) -> Iterator[Any]:
-        """Return the result of a step or reset of each environment.
+    def _send(self, method: str, *values: Any) -> None:
+        """Ask all workers for a call of a method of their service.
 
-        :param of_lost: called with the index of an environment whose worker was lost since the command was sent.
+        :param values: arguments; of each (n_envs, …) the worker gets the part of its environments.
         """
-        results: list[list[Any]] = []
-        for worker, part in enumerate(self._indices):
-            if part[0] not in self._first_of_new:
-                with self._replacing_lost(worker):
-                    results.append(self.workers[worker].receive(self._step_timeout))
-            if part[0] in self._first_of_new:
-                results.append([of_lost(index) for index in part])
-        return chain(*results)
+        for worker, part in zip(self.workers, self._parts, strict=True):
+            worker.send(method, *(value[part] for value in values))
+
+    def _receive(self) -> list[Any]:
+        """Return the result of each environment."""
+        return [result for worker in self.workers for result in worker.receive(self._step_timeout)]
 
     def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         results: dict[int, Any] = {}
         for index in self._get_indices(indices):
-            worker = next(worker for worker, part in enumerate(self._indices) if index in part)
-            while index not in results:  # again if the worker is lost
-                with self._replacing_lost(worker):
-                    self.workers[worker].send("apply", self._indices[worker].index(index), function, *arguments)
-                    results[index] = self.workers[worker].receive(self._step_timeout)
+            number = next(number for number, part in enumerate(self._parts) if index < part.stop)
+            while index not in results:  # again if a worker is lost
+                with self._replacing_lost():
+                    worker = self.workers[number]
+                    worker.send("apply", index - self._parts[number].start, function, *arguments)
+                    results[index] = worker.receive(self._step_timeout)
         return [*results.values()]
 
-    def _lost_step(self, index: int) -> tuple[Any, float, bool, dict[str, Any], dict]:
-        """Return a substitute for the result of a step whose worker was lost."""
-        first_obs, reset_info = self._first_of_new.pop(index)
-        info = {LOST_STEP: True, "TimeLimit.truncated": True, "terminal_observation": self._last_obs[index]}
-        return first_obs, 0.0, True, info, reset_info
-
     @contextlib.contextmanager
-    def _replacing_lost(self, worker: int) -> Iterator[None]:
-        """Replace a worker that is lost in the block, and reset its environments."""
+    def _replacing_lost(self) -> Iterator[None]:
+        """Replace all workers if one is lost in the block, and reset the environments."""
         try:
             yield
         except WorkerLost as lost:
-            self._limits[worker].count(lost)
+            self._limit.count(lost)
             self.restarts += 1
-            with self._replacing_lost(worker):  # the new worker may be lost, too
-                self._first_of_new |= zip(self._indices[worker], self._restart(worker), strict=True)
+            with self._replacing_lost():  # a new worker may be lost, too
+                self._start_workers()
+                # The seeds follow from the run's seed, so that a run with the same losses repeats itself.
+                sequences = [np.random.SeedSequence([seed, self.restarts]) for seed in self._build_seeds]
+                seeds = [int(sequence.generate_state(1)[0]) for sequence in sequences]
+                self._send("reset", seeds, [{}] * len(seeds))
+                self._first_of_new = self._receive()
 
-    def _restart(self, worker: int) -> list[tuple[Any, dict]]:
-        """Start a new worker in place of a lost one; return the first observation and info of its environments."""
-        self.workers[worker].kill()
-        self.workers[worker] = Worker(self._builders[worker], [__name__])
-        self.workers[worker].receive(BUILD_SECONDS)
-        # The seeds follow from the run's seed, so that a run with the same losses repeats itself.
-        entropies = [[self._build_seeds[index], self.restarts] for index in self._indices[worker]]
-        seeds = [int(np.random.SeedSequence(entropy).generate_state(1)[0]) for entropy in entropies]
-        self.workers[worker].send("reset", seeds, [{}] * len(seeds))
-        return self.workers[worker].receive(self._step_timeout)
+    def _start_workers(self) -> None:
+        """Start all workers, in place of earlier ones."""
+        close_workers(self.workers)
+        self.workers = [Worker(builder, [__name__]) for builder in self._builders]
+        for worker in self.workers:
+            worker.receive(BUILD_SECONDS)

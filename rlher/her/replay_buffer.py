@@ -210,15 +210,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param action: (n_envs, …).
         :param reward: (n_envs,).
         :param done: (n_envs,) whether the episode ended.
-        :param infos: one dictionary per environment. Where ``infos[i]["lost_step"]`` is true, that environment's
-            step is not stored, and its episode ends before it, as by a time-out.
+        :param infos: one dictionary per environment. If ``infos[0]["lost_step"]`` is true, the step is not stored, and
+            the running episodes end before it, as by a time-out.
         """
+        if infos[0].get(LOST_STEP):
+            self.storage.truncate_running()
+            return
         timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
         done = np.asarray(done, dtype=bool)
         terminated = done & ~np.array(timed_out, dtype=bool)
-        stored = [env for env, info in enumerate(infos) if not info.get(LOST_STEP)]
         stored_infos = infos if self.copy_info_dict else None
-        self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored, stored_infos)
+        self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored_infos)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 ACHIEVED_GOAL, DESIRED_GOAL = "achieved_goal", "desired_goal"
 
 LOST_STEP = "lost_step"
-"""Key of ``info`` for a step in which the environment's process died: its transition is not stored."""
+"""Key of ``info`` for a step in which the process of an environment died: its transitions are not stored."""
 
 RING_SHIFT = 40
 IDS_PER_RING = 1 << RING_SHIFT
@@ -148,7 +148,6 @@ class Storage:
         reward: NDArray,
         done: NDArray,
         terminated: NDArray,
-        env_indices: list[int],
         infos: list[dict[str, Any]] | None,
     ) -> None:
         """Store one transition of every environment.
@@ -160,7 +159,6 @@ class Storage:
         :param reward: (n_envs,) rewards.
         :param done: (n_envs,) whether the episode ended, for whatever reason.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
-        :param env_indices: indices of the environments whose step is stored.
         :param infos: stored for ``compute_reward`` if given.
         """
         rows, last_obs = np.zeros(self.n_envs, self.layout.row), np.zeros(self.n_envs, self.layout.observation)
@@ -171,19 +169,18 @@ class Storage:
         before = self.last_obs.take(self.newest_episode[: self.n_envs])
         if packed.tobytes() != before.tobytes():  # some environment was reset
             self.running[: self.n_envs] &= [x.tobytes() == y.tobytes() for x, y in zip(packed, before, strict=True)]
-        for env in env_indices:
+        for env in range(self.n_envs):
             if not self.running[env]:
                 self._begin_episode(env)
         episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"], rows["terminated"], rows["episode"] = reward, terminated, episodes
-        positions = np.array([self._take_position(env) for env in env_indices], np.int64)
-        self.rows.put(positions, rows.take(env_indices))
-        self.last_obs.put(episodes[env_indices], last_obs.take(env_indices))
-        achieved = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.n_envs, *self.next_achieved.shape[1:])
-        self.next_achieved[positions] = achieved[env_indices]
+        positions = np.array([self._take_position(env) for env in range(self.n_envs)], np.int64)
+        self.rows.put(positions, rows)
+        self.last_obs.put(episodes, last_obs)
+        self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
         if infos is not None:
-            self._store_infos(positions, [infos[env] for env in env_indices])
+            self._store_infos(positions, infos)
         self.running[: self.n_envs][done] = False
 
     def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:

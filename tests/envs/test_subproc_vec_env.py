@@ -38,30 +38,23 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
         ("hang", "hung (no answer in 1 s)", 3),
     ],
 )
-def test_a_lost_worker_is_replaced_with_all_its_environments(group, tmp_path, monkeypatch, capfd, how, reason, cores):
+def test_all_workers_are_replaced_if_one_is_lost(group, tmp_path, monkeypatch, capfd, how, reason, cores):
     monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: cores)
     envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
     assert len(envs.workers) == cores
     actions = np.zeros((3, 1), dtype=np.float32)
     before = [envs.step(actions)[0] for _ in range(2)][-1]
-    after, rewards, dones, infos = envs.step(actions)
-    lost = [index for index, info in enumerate(infos) if "lost_step" in info]
-    assert lost in {1: [[0, 1, 2]], 2: [[0, 1], [2]], 3: [[0], [1], [2]]}[cores]
-    assert np.flatnonzero(dones).tolist() == lost
-    for index in range(3):
-        stayed = after["achieved_goal"][index] == before["achieved_goal"][index]
-        if index in lost:
-            assert not stayed
-            assert infos[index]["TimeLimit.truncated"]
-            for key, value in infos[index]["terminal_observation"].items():
-                assert value == before[key][index], "the last observation of the episode"
-        else:
-            assert stayed
-            assert rewards[index] == -1
+    after, _, dones, infos = envs.step(actions)
+    assert dones.all()
+    for index, info in enumerate(infos):
+        assert info["lost_step"]
+        assert info["TimeLimit.truncated"]
+        assert after["achieved_goal"][index] != before["achieved_goal"][index]
+        for key, value in info["terminal_observation"].items():
+            assert value == before[key][index], "the last observation of the episode"
     assert envs.restarts == 1
     err = capfd.readouterr().err
     assert err.count(reason) == 1
-    assert f"the process of environment {', '.join(map(str, lost))} {reason}" in err
     assert "Traceback" not in err
     for _ in range(30):
         *_, infos = envs.step(actions)
@@ -79,7 +72,7 @@ def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeyp
 
 def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_path, capfd):
     envs = group(failing_worker("kill", tmp_path, times=2, where="init"))
-    assert envs.restarts == 2
+    assert 1 <= envs.restarts <= 2, "both may be lost at once"
     assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
     assert "Traceback" not in capfd.readouterr().err
 
@@ -127,7 +120,7 @@ def test_a_worker_lost_between_two_steps_ends_the_episode(group):
     os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     assert envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])[0].tolist() == [0] * 4
     _, _, dones, infos = envs.step(NO_ACTIONS)
-    assert dones.tolist() == [True, False]
+    assert dones.all()
     assert infos[0]["lost_step"]
     assert infos[0]["terminal_observation"]["desired_goal"] == before["desired_goal"][0]
 
@@ -145,16 +138,18 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.freq=150")
     assert done.code == 0, done.err
-    assert done.err.count("killed by SIGKILL") == 6
+    losses = done.err.count("killed by SIGKILL")
+    assert 3 <= losses <= 6, "several environments may fail in one step"
     folder = tmp_path / "logs/sac/FailingWorker-v0_1"
-    assert pd.read_csv(folder / "progress.csv")["env/restarts"].max() == 6
+    assert pd.read_csv(folder / "progress.csv")["env/restarts"].max() == losses
     assert json.loads((folder / "result.json").read_text())["status"] == "finished"
     buffer = models[0].replay_buffer
-    assert buffer.n_transitions == 600 - 6
+    assert buffer.n_transitions == 600 - 3 * losses
     storage = buffer.storage
     positions = storage.positions(storage.all_ids())
-    moved = storage.next_achieved[positions] - storage.rows["obs"]["achieved_goal"][positions]
-    np.testing.assert_allclose(moved, storage.rows["action"][positions], atol=1e-5)
+    rows = storage.rows[positions]
+    expected = np.clip(rows["obs"]["achieved_goal"] + rows["action"], -10, 10)
+    np.testing.assert_allclose(storage.next_achieved[positions], expected, atol=1e-5)
 
 
 def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):

@@ -54,25 +54,26 @@ class Player:
         """Reset every environment, without a `done`, as the first call of `learn` does."""
         self.last = [self._observe(env) for env in range(self.n_envs)]
 
-    def play(self, ends, rewards=None, terminated=None, lost=()):
+    def play(self, ends, rewards=None, terminated=None, lost=False):
         """Play one step of every environment; ``ends[i]`` ends the episode of environment i.
 
-        The processes of those in ``lost`` die in it: their episodes end, and their steps are not stored.
+        If it is lost, all episodes end, and no step is stored.
         """
         rewards = [-1.0] * self.n_envs if rewards is None else rewards
         terminated = [False] * self.n_envs if terminated is None else terminated
         now, after = self.last, [self._observe(env) for env in range(self.n_envs)]
         action = np.array([[step / 1000] for step in self.step])
         infos = [{"TimeLimit.truncated": bool(e and not t)} for e, t in zip(ends, terminated, strict=True)]
-        for env in lost:
-            infos[env]["lost_step"], after[env] = True, now[env]
+        if lost:
+            after = now
+            for info in infos:
+                info["lost_step"] = True
         self.buffer.add(_stack(now), _stack(after), action, np.array(rewards), np.array(ends), infos)
-        ends = [end or env in lost for env, end in enumerate(ends)]  # even if the environment does not say so
         for env in range(self.n_envs):
-            if env not in lost:
+            if not lost:
                 self.log.append((env, self.episode[env], self.step[env], now[env], after[env], rewards[env]))
             self.step[env] += 1
-            if ends[env]:
+            if ends[env] or lost:  # even if the environment does not say so
                 self.episode[env] += 1
                 self.step[env] = 0
                 after[env] = self._observe(env)
