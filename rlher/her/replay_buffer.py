@@ -21,7 +21,7 @@ from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
-from rlher.her.reward_function import RewardFunction
+from rlher.her.reward_function import RewardFunction, compute_reward_of, local_env
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, LOST_STEP, Ids, Layout, Observations, Storage
 from rlher.her.strategies import Strategy, mix, resolve_mix, resolve_strategy
 from rlher.her.trajectories import Trajectory, store
@@ -151,13 +151,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
         self.env = env
-        self._reward = None if compute_reward is None else RewardFunction(compute_reward)
+        self._compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
+        reward = RewardFunction(self._find_compute_reward)
         self.relabeller = Relabeller(
             strategy,
-            RewardAndDone(
-                self._reward_function, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
-            ),
+            RewardAndDone(reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward),
             n_steps=n_steps,
             gamma=gamma,
             goal_part_weights=goal_part_weights,
@@ -356,25 +355,20 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
-    def refresh_env(self) -> None:
-        """Take ``compute_reward`` from the environment again, after its environments were replaced."""
-        if self._reward is not None and self._reward.from_env:
-            self._reward = None
-
     @property
     def samples_while_env_steps(self) -> bool:
         """Whether batches can be sampled during a step of the environment: ``compute_reward`` runs in this process."""
-        return not self._reward_function().is_remote
+        return self._compute_reward is not None or local_env(self.env) is not None
 
-    def _reward_function(self) -> RewardFunction:
-        if self._reward is None:
-            if self.env is None:
-                raise RuntimeError(
-                    "HerReplayBuffer needs an environment for the rewards of virtual transitions: "
-                    "pass env= or compute_reward=, or call set_env() after loading."
-                )
-            self._reward = RewardFunction.of(self.env)
-        return self._reward
+    def _find_compute_reward(self) -> Callable[..., Any]:
+        if self._compute_reward is not None:
+            return self._compute_reward
+        if self.env is None:
+            raise RuntimeError(
+                "HerReplayBuffer needs an environment for the rewards of virtual transitions: "
+                "pass env= or compute_reward=, or call set_env() after loading."
+            )
+        return compute_reward_of(self.env)
 
     def save(self, path: str | os.PathLike) -> None:
         """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save.
@@ -415,8 +409,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Return the state to pickle, without the environment and a reward function that belongs to one."""
         state = self.__dict__.copy()
         del state["env"]
-        if self._reward is None or self._reward.from_env or hasattr(self._reward.call, "__self__"):
-            state["_reward"] = None
+        if hasattr(self._compute_reward, "__self__"):
+            state["_compute_reward"] = None
         return state
 
 

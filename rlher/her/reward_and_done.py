@@ -8,7 +8,7 @@ reaches its new goal then bootstraps beyond the end. One that reached its origin
 new one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class RewardStatistics:
 class RewardAndDone:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
 
-    :param get_reward_function: returns ``compute_reward``; called only where it is needed.
+    :param compute_reward: called only where it is needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
         - ``keep``: the same as under the original goal, as in SB3.
@@ -67,7 +67,7 @@ class RewardAndDone:
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
-    get_reward_function: Callable[[], RewardFunction]
+    compute_reward: RewardFunction
     relabel_done: str = "auto"
     keep_goal_independent: bool = True
     ends_on_success: bool | None = None
@@ -188,7 +188,7 @@ class RewardAndDone:
     def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         infos = None if storage.infos is None else list(storage.infos[positions])
-        return self.get_reward_function()(storage.next_achieved.take(positions, axis=0), goals, infos)
+        return self.compute_reward(storage.next_achieved.take(positions, axis=0), goals, infos)
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:

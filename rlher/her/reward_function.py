@@ -29,35 +29,12 @@ class RewardFunction:
     wrong rewards. The first call compares some rows with single calls. After any difference every call loops over the
     rows, after one warning.
 
-    :param call: the function, vectorised or not.
-    :param from_env: whether it was taken from an environment, and so is not pickled.
-    :param is_remote: whether it runs in another process, which must not be in the middle of a step.
+    :param find: returns the function. It is called for every batch, because environments may be built again.
     """
 
-    def __init__(self, call: Callable[..., Any], from_env: bool = False, is_remote: bool = False) -> None:
-        self.call, self.from_env, self.is_remote = call, from_env, is_remote
+    def __init__(self, find: Callable[[], Callable[..., Any]]) -> None:
+        self.find = find
         self._vectorised: bool | None = None
-
-    @classmethod
-    def of(cls, env: Any) -> "RewardFunction":
-        """Return the function of a vectorised environment's first environment.
-
-        In this process it is called directly; in another process through ``env_method``, one message per batch.
-
-        :param env: an SB3 ``VecEnv``. It may have a ``reward_env``, an environment in this process.
-        :raises AttributeError: the environment has no ``compute_reward``.
-        """
-        inner = env
-        while hasattr(inner, "venv"):
-            inner = inner.venv
-        local = inner.envs[0] if hasattr(inner, "envs") else getattr(inner, "reward_env", None)
-        if local is not None:
-            return cls(local.get_wrapper_attr("compute_reward"), from_env=True)
-
-        def call(achieved: Any, desired: Any, info: Any) -> Any:
-            return env.env_method("compute_reward", achieved, desired, info, indices=[0])[0]
-
-        return cls(call, from_env=True, is_remote=True)
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
         """Return the (n,) rewards of n pairs of goals.
@@ -69,19 +46,40 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        infos = [{}] * count if infos is None else _copies(infos)
+        call, infos = self.find(), [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
-            self._vectorised = self._is_vectorised(achieved, desired, infos)
+            problem = batch_problem(call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])
+            if problem is not None:
+                warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
+            self._vectorised = problem is None
         if self._vectorised:
-            return np.asarray(self.call(achieved, desired, infos)).reshape(count)
-        return _row_by_row(self.call, achieved, desired, infos)
+            return np.asarray(call(achieved, desired, infos)).reshape(count)
+        return _row_by_row(call, achieved, desired, infos)
 
-    def _is_vectorised(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict]) -> bool:
-        """Return whether the function can be called on batches; warn if it cannot."""
-        problem = batch_problem(self.call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])
-        if problem is not None:
-            warnings.warn(NOT_VECTORISED.format(problem), stacklevel=3)
-        return problem is None
+
+def local_env(env: Any) -> Any:
+    """Return an environment of a vectorised environment that is in this process; None: there is none.
+
+    :param env: an SB3 ``VecEnv``. It may have a ``reward_env``, an environment in this process.
+    """
+    while hasattr(env, "venv"):
+        env = env.venv
+    return env.envs[0] if hasattr(env, "envs") else getattr(env, "reward_env", None)
+
+
+def compute_reward_of(env: Any) -> Callable[..., Any]:
+    """Return the function of a vectorised environment's first environment.
+
+    In this process it is called directly; in another process through ``env_method``, one message per batch.
+
+    :param env: an SB3 ``VecEnv``.
+    :raises AttributeError: the environment has no ``compute_reward``.
+    """
+    local = local_env(env)
+    if local is None:
+        return lambda *arguments: env.env_method("compute_reward", *arguments, indices=[0])[0]
+    function: Callable[..., Any] = local.get_wrapper_attr("compute_reward")
+    return function
 
 
 def batch_problem(

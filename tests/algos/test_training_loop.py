@@ -54,9 +54,7 @@ def test_rewards_of_environments_in_processes_are_refused() -> None:
     model = ours("td3", options=UpdateOptions(overlap=True), learning_starts=20)
     buffer = model.replay_buffer
     buffer.env = SimpleNamespace(env_method=None)  # as if it had processes
-    buffer.refresh_env()
     with pytest.raises(ValueError, match="compute_reward must run in this process"):
         model.learn(40)
     buffer.env.reward_env = BitFlippingEnv(n_bits=5, continuous=True)
-    buffer.refresh_env()
     model.learn(40)

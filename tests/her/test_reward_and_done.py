@@ -101,7 +101,7 @@ def wrong_axis(achieved, desired, info):
 @pytest.mark.parametrize("goal_size", [1, 3, 5])
 @pytest.mark.parametrize("function", [scalar_norm, wrong_axis])
 def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning(function, goal_size):
-    reward = RewardFunction(function)
+    reward = RewardFunction(lambda: function)
     goals = np.ones((64, goal_size))
     with pytest.warns(UserWarning, match="not vectorised") as caught:
         rewards = [reward(goals[:rows], 0 * goals[:rows]).tolist() for rows in (64, goal_size, 64)]
@@ -117,7 +117,7 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = (RewardAndDone(lambda: None) for _ in range(3))
+    sparse, dense, unknown = (RewardAndDone(None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert sparse.done_mode == "keep", "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -131,6 +131,6 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
     assert unknown.done_mode == "keep", "one value alone may be failure or success"
-    maze = RewardAndDone(lambda: None, "success")
+    maze = RewardAndDone(None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
     assert maze.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]

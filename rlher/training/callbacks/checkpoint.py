@@ -101,7 +101,6 @@ class CheckpointCallback(BaseCallback):
         self._envs.rebuild(self._envs.build_number + 1)
         self.model._last_obs = self.training_env.reset()
         self.model.update_normalizer(self.model._last_obs)
-        self._buffer.refresh_env()
         if self.model.random_actions is not None:
             self.model.random_actions.reset()
 
@@ -201,7 +200,6 @@ class CheckpointCallback(BaseCallback):
         """
         self._envs.rebuild(build_number)
         observations: Any = self._envs.restore(list(actions))
-        self._buffer.refresh_env()
         checkpoint_state.restore_generators(generators, self.model)
         is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
         if is_equal or len(actions) == 0:  # any observation can begin an episode
