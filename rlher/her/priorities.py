@@ -148,8 +148,9 @@ class Energy(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
-    episodes stored; then a transition uniformly from the episode. Steps of running episodes count as average. As in the
-    paper there are no importance weights. Where goals have parts, only the part of the task counts.
+    episodes stored; then a transition uniformly from the episode. Steps of running episodes count as average. Until an
+    episode has energy, transitions are sampled uniformly. As in the paper there are no importance weights. Where goals
+    have parts, only the part of the task counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than
@@ -203,7 +204,7 @@ class Energy(Priority):
             self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last_id[episode]
         energy, steps = self.energy[episodes], last - first + 1
         if not energy[is_finished].any():
-            return np.ones(len(episodes))
+            return steps
         mean = energy[is_finished].mean()
         as_average = mean * steps / steps[is_finished].mean()
         return np.where(is_finished, np.maximum(energy, self.floor * mean), as_average)

@@ -207,8 +207,9 @@ def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
     for step in range(100):
         buffer.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([step % 7 == 6]), [{}])
         assert buffer.sample(8).rewards.shape == (8, 1)
-    ids, _ = buffer.priority.sample(3000, np.random.default_rng(0))
-    assert np.unique(ids).tolist() == buffer.storage.ids(0).tolist()
+    ids, counts = np.unique(buffer.priority.sample(3000, np.random.default_rng(0))[0], return_counts=True)
+    assert ids.tolist() == buffer.storage.ids(0).tolist()
+    assert chisquare(counts).pvalue > 1e-4
 
 
 def test_wrong_priorities_options_and_errors_are_refused():
