@@ -283,7 +283,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         ids, weights = sample_ids(self.priority, batch_size, self.rng)
         n_original = self._n_original(batch_size)
         demonstrations = None
-        if self.storage.has_demonstrations and batch_size > 1:
+        if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)  # never a whole batch
             start = n_original - self._n_original(count)
             demonstrations = slice(start, start + count)

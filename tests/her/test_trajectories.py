@@ -115,8 +115,9 @@ def test_priorities_leave_demonstrations_alone() -> None:
     assert (buffer.priority.tree.leaves == before).all()
 
 
-def test_demonstrations_can_be_drawn_alone_before_the_first_step() -> None:
-    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS)
+@pytest.mark.parametrize(("fraction", "count"), [(0.0, 0), (1 / 8, 2), (1.0, 15)])
+def test_demonstrations_can_be_drawn_alone_before_the_first_step(fraction, count) -> None:
+    buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, demonstration_fraction=fraction)
     batch = buffer.sample_demonstrations(60)
     assert is_demonstration(batch).all()
     assert (batch.observations["desired_goal"] < 0).all(), "the original goals"
@@ -124,7 +125,7 @@ def test_demonstrations_can_be_drawn_alone_before_the_first_step() -> None:
         buffer.sample(8)
     for _ in range(2):  # they survive a reset
         play(buffer, 20)
-        assert is_demonstration(buffer.sample(16)).sum() == 2
+        assert is_demonstration(buffer.sample(16)).sum() == count
         buffer.reset()
         assert buffer.n_transitions == 0
     with pytest.raises(RuntimeError, match="no demonstrations"):
