@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlher.cli import resume
 from rlher.cli.command import load_command
-from rlher.cli.composition import compose
-from rlher.cli.flags import CommandLine
+from rlher.cli.composition import ComposedConfig, compose_overrides
 from rlher.config.commands import AgentConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import override_value
+from rlher.config.override_syntax import literal, override_words
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
@@ -119,7 +118,8 @@ class Run:
         from rlher.cli.commands import enjoy
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        code = enjoy.run(_compose("enjoy", overrides), command_line(["rlher", "enjoy", *overrides]))
+        command = command_line(["rlher", "enjoy", *override_words(overrides)])
+        code = enjoy.run(_compose("enjoy", overrides), command)
         return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":
@@ -168,7 +168,7 @@ class Run:
         try:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
-            command = command_line(["rlher", "train", "--resume", str(self._run), *overrides])
+            command = command_line(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
             _finished_run(*start_training(resume.changed_config(self._run, overrides), command, self._run))
         finally:
             self._reload()
@@ -252,12 +252,12 @@ def train(
         raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
     if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
         keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
-    overrides = _overrides({name: value for name, value in chosen.items() if value is not None}) + _overrides(keys)
+    overrides = _overrides({name: value for name, value in chosen.items() if value is not None}) | _overrides(keys)
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
-    overrides += _overrides({} if seed is None else {"seed": seed})
+    overrides |= {} if seed is None else _overrides({"seed": seed})
     config = _compose("train", overrides)
-    return _finished_run(*start_training(config, command_line(["rlher", "train", *overrides])))
+    return _finished_run(*start_training(config, command_line(["rlher", "train", *override_words(overrides)])))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -401,7 +401,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    return write_report(_compose("report", overrides), command_line(["rlher", "report", *overrides]))
+    return write_report(_compose("report", overrides), command_line(["rlher", "report", *override_words(overrides)]))
 
 
 def check(env: str, **keys: Any) -> dict[str, Any]:
@@ -445,7 +445,7 @@ def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
     return env
 
 
-def _train_seeds(overrides: list[str], seeds: list[int]) -> list[Run]:
+def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     """Train a run per seed as a sweep, and return the runs in the order of the seeds.
 
     :raises KeyboardInterrupt: they were interrupted.
@@ -457,8 +457,8 @@ def _train_seeds(overrides: list[str], seeds: list[int]) -> list[Run]:
 
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
-    command = load_command("train")
-    jobs = [job for seed in seeds for job in compose(command, CommandLine([*overrides, *_overrides({"seed": seed})]))]
+    of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
+    jobs = [ComposedConfig(of_seed, _compose("train", of_seed)) for of_seed in of_seeds]
     existing = [lookup.find_experiment(job.config) for job in jobs]
     earlier = [folder.resolve() for folder in existing if folder]  # somebody else may have trained these
     trained, code = train_sweep(jobs)
@@ -477,22 +477,17 @@ def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
     return _compose("check", _overrides({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
 
 
-def _compose(command: str, overrides: list[str]) -> Any:
+def _compose(command: str, overrides: Mapping[str, Any]) -> Any:
     """Return the config of a command.
 
     :raises UserError: unknown key or invalid value.
     """
-    (job,) = compose(load_command(command), CommandLine(overrides))
-    return job.config
+    return compose_overrides(load_command(command), overrides)
 
 
-def _overrides(keys: Mapping[str, Any]) -> list[str]:
-    """Return keys as overrides of the command line: ``algo.gamma=0.95``.
-
-    Python's values are composed as a command line, because a run records its command line, and so does each run of a
-    sweep. A second way to compose them would have to repeat the short forms of keys, such as ``her="off"``.
-    """
-    return [f"{key}={override_value(value)}" for key, value in flatten(_config_value(keys))]
+def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of nested keys, as a config holds them, by dotted key; empty mappings have none."""
+    return {key: value for key, value in flatten(_config_value(keys)) if value != {}}
 
 
 def _config_value(value: Any) -> Any:
@@ -508,7 +503,9 @@ def _config_value(value: Any) -> Any:
         return str(value.folder)
     if hasattr(value, "tolist"):
         return value.tolist()
-    if isinstance(value, str | int | float | Path | None):
+    if isinstance(value, str | Path):
+        return literal(str(value))
+    if isinstance(value, int | float | None):
         return value
     if not isinstance(value, type) and not hasattr(value, "__qualname__"):
         raise UserError(

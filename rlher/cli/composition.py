@@ -1,15 +1,13 @@
 """The config of a command: defaults, the environment's YAML file, the recipe, and the overrides of a command line.
 
-The overrides are in Hydra's grammar. A sweep (``-m``) has a config for each combination of their values.
+A sweep (``-m``) has a config for each combination of their values.
 """
 
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from rlher.cli import recipes
@@ -17,7 +15,7 @@ from rlher.cli.command import Command
 from rlher.cli.flags import CommandLine
 from rlher.cli.groups import option_file, options
 from rlher.cli.messages import hydra_errors_as_user_errors
-from rlher.cli.overrides import assign, parse_overrides
+from rlher.cli.overrides import assign, config_values
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_env
 from rlher.config.environment import EnvConfig
@@ -25,14 +23,11 @@ from rlher.config.key import to_object
 from rlher.core.errors import UserError, did_you_mean
 from rlher.run.trust import require_no_code
 
-COMPOSE_ERRORS = (TypeError, ValueError, AttributeError, AssertionError, RecursionError)
-"""What OmegaConf raises for invalid input besides its own exceptions."""
-
 
 class ComposedConfig(NamedTuple):
-    """A config and the overrides that it was composed from; those of a sweep have single values."""
+    """A config and the overrides that it was composed from, by key."""
 
-    overrides: list[str]
+    overrides: Mapping[str, Any]
     config: Any
 
 
@@ -44,37 +39,21 @@ def compose(command: Command, line: CommandLine) -> list[ComposedConfig]:
     for folder in line.config_dirs:
         if not Path(folder).is_dir():
             raise UserError(f"there is no folder {folder}; check --config-dir.")
-    with hydra_errors_as_user_errors():
-        try:
-            combinations = _combinations(line.overrides, line.config_dirs) if line.is_sweep else [line.overrides]
-            return [
-                ComposedConfig(overrides, _compose(command, parse_overrides(overrides), line.config_dirs))
-                for overrides in combinations
-            ]
-        except COMPOSE_ERRORS as error:
-            raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
+    combinations = itertools.product(*line.overrides.values())
+    jobs = [dict(zip(line.overrides, values, strict=True)) for values in combinations]
+    return [ComposedConfig(overrides, compose_overrides(command, overrides, line.config_dirs)) for overrides in jobs]
 
 
-def _combinations(overrides: Sequence[str], config_dirs: Sequence[str]) -> list[list[str]]:
-    """Return the overrides of each combination of a sweep's values."""
-    # Hydra asks for the names that env=glob(Fetch*) may match.
-    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group, config_dirs))
-    choices = [
-        [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
-        if override.is_sweep_override()
-        else [str(override.input_line)]
-        for override in OverridesParser.create(loader).parse_overrides(list(overrides))
-    ]
-    return list(map(list, itertools.product(*choices)))
+@hydra_errors_as_user_errors()
+def compose_overrides(command: Command, overrides: Mapping[str, Any], config_dirs: Sequence[str] = ()) -> Any:
+    """Compose a config, a layer after the other.
 
-
-def _compose(command: Command, values: dict[str, Any], config_dirs: Sequence[str]) -> Any:
-    """Compose the config of one job, a layer after the other.
-
-    :param values: those of the overrides, by config key.
+    :param overrides: values by config key or short form.
+    :raises UserError: it cannot be composed, or a value is invalid.
     """
+    values = config_values(overrides)
     choices = command.choices()
-    choices |= {group: str(values.pop(group)) for group in choices if not isinstance(values.get(group, {}), dict)}
+    choices |= {group: str(values.pop(group)) for group in choices if group in values}
     keys, config = command.keys(choices), OmegaConf.structured(command.schema)
     if algo := choices.get("algo"):
         if algo not in ALGORITHMS:

@@ -2,17 +2,17 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
-from rlher.cli.command import Command, load_command
-from rlher.cli.groups import GROUPS, options
-from rlher.cli.overrides import SHORT_KEYS, quote_override
+from rlher.cli.command import Command, known_keys, load_command
+from rlher.cli.groups import options
+from rlher.cli.overrides import SHORT_KEYS, parse_override, text_value
 from rlher.config.key import takes_list, takes_text
-from rlher.config.override_syntax import override_value, quote_value, split_name
+from rlher.config.override_syntax import literal, override_value, split_name
 from rlher.core.errors import UserError, did_you_mean
 
 LATEST = "latest"
@@ -23,16 +23,20 @@ RL_ZOO_PAGE = "docs/guide/coming_from.md"
 class CommandLine(NamedTuple):
     """The words of a command line, sorted.
 
-    :param overrides: in Hydra's grammar.
-    :param is_sweep: ``-m``: an override with several values stands for a job each.
+    :param overrides: values by config key or short form; several values of a key stand for a job each.
+    :param is_sweep: ``-m``: a key may have several values.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     :param config_dirs: folders of further config files.
     """
 
-    overrides: list[str]
+    overrides: dict[str, list[Any]]
     is_sweep: bool = False
     prints_config: bool = False
     config_dirs: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """Return its overrides as words."""
+        return [f"{key}={','.join(map(override_value, values))}" for key, values in self.overrides.items()]
 
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
@@ -53,55 +57,65 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
-    overrides = _sort_words(words, command, flag_values, config_dirs)
-    of_flags = [_flag_override(key, value, command) for key, value in flag_values.items()]
-    of_flags += rl_zoo.parameter_overrides(zoo_params)
-    _require_distinct_keys(overrides, of_flags)
-    overrides += of_flags
+    of_words, of_paths = _sort_words(words, command, flag_values, config_dirs)
+    of_flags = {key: [value] for key, value in rl_zoo.parameters(zoo_params).items()}
+    for key, value in flag_values.items():
+        of_flags |= _flag_override(key, value, command, config_dirs)
+    _require_distinct_keys(of_words, of_paths, of_flags)
+    overrides = of_words | of_paths | of_flags
+    if not is_sweep:
+        _require_single_values(overrides)
     if zoo_file is not None:
-        overrides = rl_zoo.file_overrides(Path(zoo_file), overrides) + overrides
+        of_file = rl_zoo.file_overrides(Path(zoo_file), overrides)
+        overrides = {key: [value] for key, value in of_file.items()} | overrides
     return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
 
 
-def _flag_override(key: str, value: str | bool | list[str], command: Command) -> str:
-    """Return the value of a flag, or of positional words, as an override."""
-    if key in GROUPS:  # a sweep may have several names
-        return quote_override(f"{key}={value}")
-    is_number = isinstance(value, str) and not takes_text(command.keys({})[key])
-    return f"{key}={quote_value(str(value)) if is_number else override_value(value)}"
+def _flag_override(key: str, value: str | bool, command: Command, config_dirs: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values of a flag by key."""
+    field = command.keys({}).get(key)  # None: a group, of which a sweep may have several names
+    if isinstance(value, bool):
+        return {key: [value]}
+    if field and takes_list(field) and not value.startswith(("[", "{")):  # --by algo,seed
+        return {key: [[literal(entry) for entry in value.split(",") if entry]]}
+    if field and takes_text(field) and not takes_list(field):
+        return {key: [text_value(value)]}
+    return parse_override(f"{key}={value}", config_dirs)
 
 
-def _sort_words(words: list[str], command: Command, flag_values: dict[str, Any], config_dirs: list[str]) -> list[str]:
-    """Return the overrides among the words; the others, which name runs, are added to the values of the flags."""
+def _sort_words(
+    words: list[str], command: Command, flag_values: dict[str, Any], config_dirs: list[str]
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Return the overrides among the words, and that of the other words, which name runs."""
     resume = flag_values.get("resume", "")
     if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
         words.append(resume)
         resume = flag_values["resume"] = LATEST
-    overrides: list[str] = []
+    overrides: dict[str, list[Any]] = {}
     paths: list[str] = []
     for word in words:
         if command.positional and _is_path(word, command, command.positional):
-            paths.append(word)
+            paths.append(literal(word))
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
             flag_values["resume"] = word
         else:
-            overrides.append(_override(word, command, config_dirs))
+            overrides |= _override(word, command, config_dirs)
     if command.positional and paths:
-        flag_values[command.positional.name] = paths if len(paths) > 1 else paths[0]
-    return overrides
+        return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
+    return overrides, {}
 
 
-def _override(word: str, command: Command, config_dirs: Sequence[str]) -> str:
-    """Return a word as an override: ``algo.gamma=0.9``, or the name of an algorithm or environment without its key.
+def _override(word: str, command: Command, config_dirs: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values of ``algo.gamma=0.9``, or of the name of an algorithm or environment without its key.
 
     :raises UserError: it is neither.
     """
     groups = [group for group in ("env", "algo") if group in command.groups]
     group_of_name = {name: group for group in groups for name in options(group, config_dirs)}
     if word in group_of_name:
-        return f"{group_of_name[word]}={word}"  # rlher train sac FetchReach-v4
+        return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
-        return quote_override(word)
+        return parse_override(word, config_dirs)
     flag = "--" + word.replace("_", "-")
     near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, group_of_name)
     as_env = f"; an environment of your own is env={word}" if "env" in command.groups else ""
@@ -130,8 +144,6 @@ def _parser(command: Command) -> _Parser:
             arguments = {"action": argparse.BooleanOptionalAction}
         elif field.name == "resume":
             arguments = {"nargs": "?", "const": LATEST}
-        elif takes_list(field):
-            arguments = {"type": lambda text: [entry for entry in text.split(",") if entry]}
         if field.name not in command.groups:
             short = ["--space"] if field.name == "search_space" else []
             parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)
@@ -142,18 +154,24 @@ def _parser(command: Command) -> _Parser:
     return parser
 
 
-def _require_distinct_keys(words: Sequence[str], flags: Sequence[str]) -> None:
-    """Raise UserError if a word and a flag, both as overrides, set the same key, or a key and its short form do.
+def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
+    """Raise UserError if a word and a flag set the same key, or a key and its short form do.
 
     Of words that repeat a key the last one counts, as in Hydra.
     """
-    keys: set[str] = set()
-    for overrides in (words, flags):
-        for name in {override.partition("=")[0].lstrip("+") for override in overrides}:
-            key = SHORT_KEYS.get(name, name)
-            if key in keys:
-                raise UserError(f"{key} is given twice; leave one out.")
-            keys.add(key)
+    keys = [SHORT_KEYS.get(key, key) for overrides in sources for key in overrides]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise UserError(f"{twice[0]} is given twice; leave one out.")
+
+
+def _require_single_values(overrides: Mapping[str, list[Any]]) -> None:
+    """Raise UserError if a key has several values, which only a sweep may have."""
+    for key, values in overrides.items():
+        if len(values) > 1:
+            text = ",".join(map(override_value, values))
+            is_list = key in known_keys() and takes_list(known_keys()[key])
+            advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
+            raise UserError(f"{key}={text} has several values; {advice}.")
 
 
 def _is_path(word: str, command: Command, positional: Field) -> bool:

@@ -92,12 +92,13 @@ def dispatch(argv: list[str]) -> int:
     line = flags.parse(name, words)
     if not has_command:
         sweep_flag = ["-m"] if line.is_sweep else []
-        read_as = command_line(["rlher", name, *sweep_flag, *line.overrides])
+        read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
-    if name == "train" and any(word.startswith("resume=") for word in line.overrides):
+    if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config or line.config_dirs:
             raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")
-        return resume.run(line.overrides)
+        changes = {key: values[0] for key, values in line.overrides.items()}
+        return resume.run(changes, command_line(["rlher", name, *words]))
     return run_command(command, line, [name, *words])
 
 

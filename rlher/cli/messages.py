@@ -1,19 +1,20 @@
 """Messages for exceptions that end a command. Messages of Hydra and OmegaConf are reworded and name the nearest key."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.command import command_names, known_keys, load_command
+from rlher.cli.command import command_names, load_command
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import dotted_keys, takes_list
+from rlher.config.key import dotted_keys
 from rlher.config.override_syntax import override_value
 from rlher.core.errors import RunError, UserError, did_you_mean, first_line, os_error_reason
 
+COMPOSE_ERRORS = (TypeError, ValueError, AttributeError, AssertionError, RecursionError)
+"""What OmegaConf raises for invalid input besides its own exceptions."""
 CLASS_LIST_KEYS = ("env.wrappers", "callbacks")
 """Keys whose values name classes."""
 KINDS_OF_VALUES = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
@@ -42,6 +43,8 @@ def hydra_errors_as_user_errors() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_composition_error(error)) from None  # Hydra's own traceback has hundreds of lines
+    except COMPOSE_ERRORS as error:
+        raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
 
 
 def _composition_error(error: HydraException | OmegaConfBaseException) -> str:
@@ -69,16 +72,6 @@ def invalid_value(key: str, value: Any, cause: str) -> str:
         if cause.endswith(ending):
             return f"{key}={value} is invalid; {key} is {kind}."
     return f"{key}={value}: {cause}."
-
-
-def require_single(overrides: Sequence[Override]) -> None:
-    """Raise UserError if an override has several values, which only a sweep may have."""
-    for override in overrides:
-        if override.is_sweep_override():
-            key, _, values = str(override.input_line).partition("=")
-            is_list = key in known_keys() and takes_list(known_keys()[key])
-            advice = f"write {key}=[{values}]" if is_list else "add -m for a run per value"
-            raise UserError(f"{override.input_line} has several values; {advice}.")
 
 
 def closest_key(key: str, keys: Collection[str]) -> str:

@@ -14,11 +14,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli.groups import command_line_choices
-from rlher.cli.overrides import parse_overrides
+from rlher.cli.overrides import config_values
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
-from rlher.config.override_syntax import override_value
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
@@ -70,15 +68,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-conf", "--conf-file")
 
 
-def parameter_overrides(words: Sequence[str]) -> list[str]:
-    """Return the overrides of the words after ``-params``: ``algo.batch_size=64`` for ``batch_size:64``."""
+def parameters(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the words after ``-params`` by config key: ``algo.batch_size`` for ``batch_size:64``."""
     matches = filter(None, map(PARAMETER.match, words))
-    return _overrides({match[1]: read_python(match[2]) for match in matches})
-
-
-def _overrides(values: Mapping[str, Any]) -> list[str]:
-    """Return the overrides of RL Zoo's hyperparameters: ``her.n_sampled_goal=4``."""
-    return [f"{key}={override_value(value)}" for key, value in translated(values).items()]
+    return translated({match[1]: read_python(match[2]) for match in matches})
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +81,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     translation: dict[str, Any] = {}
     for name, value in flatten(values):
-        if not re.fullmatch(r"[\w.]+", name):  # in an override it could end there, and another one begin
+        if not re.fullmatch(r"[\w.]+", name):  # OmegaConf takes a[b] as a.b
             raise UserError(f"{name!r} is no name of a hyperparameter; use letters, digits, '_' and dots.")
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
@@ -101,40 +94,38 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
         if name == "learning_rate" and str(value).startswith("lin_"):
             translation["algo.learning_rate_schedule"] = "linear"
             value = read_python(value.removeprefix("lin_"))
-        section, _, rest = name.partition(".")
-        default_key = f"{SECTIONS_OF_DICTS[section]}.{rest}" if section in SECTIONS_OF_DICTS else f"algo.{name}"
+        section = name.partition(".")[0]
+        default_key = name.replace(section, SECTIONS_OF_DICTS.get(section, f"algo.{section}"), 1)
         if key := KEYS_OF_HYPERPARAMETERS.get(name, default_key):
             translation[key] = value
     return translation
 
 
-def file_overrides(path: Path, overrides: Sequence[str]) -> list[str]:
-    """Return the overrides of a YAML file of RL Zoo; values that it leaves out are the defaults of SB3's constructor.
+def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the values of a YAML file of RL Zoo by config key; those it leaves out are defaults of SB3's constructor.
 
     :param overrides: those of the command line, which choose the algorithm and the environment.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    choices = command_line_choices(overrides)
+    algo, env = (",".join(map(str, overrides.get(group, []))) for group in ("algo", "env"))
     entries = read_mapping(path)
-    entry = entries.get(choices.get("env", ""), entries.get("default"))
+    entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):
-        raise UserError(
-            f"{path} has no entry for env={choices.get('env')}; RL Zoo's files have one for each environment."
-        )
+        raise UserError(f"{path} has no entry for env={env}; RL Zoo's files have one for each environment.")
     defaults: dict[str, Any] = {}
-    if (algo := choices.get("algo")) in ALGORITHMS:
+    if algo in ALGORITHMS:
         parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
         sb3_defaults = {name: argument.default for name, argument in parameters.items() if argument.default is not None}
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(parse_overrides(_overrides(values)))
+        nested = unflatten(config_values(translated(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if "trust_code=true" not in overrides:  # words of the command line may name code, text of a file may not
+    if overrides.get("trust_code") != [True]:  # words of the command line may name code, text of a file may not
         require_no_code(path, nested)
-    return ["recipe=null", "normalize.enabled=false", *_overrides(defaults | values)]
+    return {"recipe": None, "normalize.enabled": False, **translated(defaults | values)}
 
 
 def read_python(text: str) -> Any:

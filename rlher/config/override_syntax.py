@@ -1,29 +1,22 @@
 """Values in Hydra's override grammar, as one would type them on the command line."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rlher.core.errors import UserError
 
-NUMBER_OR_BOOLEAN = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false", re.IGNORECASE | re.ASCII)
-"""What Hydra reads as a number or a boolean if it is not quoted."""
+PLAIN = re.compile(r"[\w./:+-]+", re.ASCII)
+"""Values that need no quotes."""
+
+NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
+"""What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def quote_value(value: str) -> str:
-    """Quote a value for Hydra's override grammar, in which ``=``, ``?``, spaces and brackets mean something."""
-    return value if re.fullmatch(r"[\w./:+-]+", value, re.ASCII) else _quoted(value)
-
-
-def quote_text(text: str) -> str:
-    """Quote a text for Hydra's override grammar, also ``2024_11`` and ``true``; ``null`` stays the word for None."""
-    return _quoted(text) if NUMBER_OR_BOOLEAN.fullmatch(text) else quote_value(text)
-
-
-def _quoted(value: str) -> str:
-    value = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)  # the name of a file is no interpolation
-    # Between quotes a backslash is itself, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value) + "'"
+def literal(text: str) -> str:
+    """Return a text as OmegaConf takes it, in which ``${`` would begin an interpolation: names of files may have it."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
 
 
 def split_name(word: str) -> tuple[str, str]:
@@ -53,4 +46,13 @@ def override_value(value: Any) -> str:
         return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return str(value) if isinstance(value, int | float) else quote_text(str(value))
+    text = str(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
+        return text
+    # Between quotes a backslash is itself, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
+
+
+def override_words(values: Mapping[str, Any]) -> list[str]:
+    """Return the words ``key=value`` of a command line that sets these values."""
+    return [f"{key}={override_value(value)}" for key, value in values.items()]

@@ -9,7 +9,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ import tenacity
 from omegaconf import OmegaConf
 
 from rlher.config.key import to_object, values_by_key
+from rlher.config.override_syntax import override_words
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
 from rlher.core.console import command_line, warn
@@ -136,7 +137,7 @@ class Sweep(Jobs):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list[SweepRun], int]:
+def train_sweep(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
     :param composed: overrides and config of each run; the first one says how many are trained at a time.
@@ -170,15 +171,15 @@ def train_sweep(composed: Sequence[tuple[list[str], TrainConfig]]) -> tuple[list
     return runs, max(run.exit_code for run in runs)
 
 
-def sweep_runs(composed: Sequence[tuple[list[str], TrainConfig]]) -> list[SweepRun]:
+def sweep_runs(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone."""
-    distinct = {tuple(overrides) for overrides, _ in composed}
+    distinct = {tuple(override_words(overrides)) for overrides, _ in composed}
     common = set.intersection(*map(set, distinct)) if len(distinct) > 1 else set()
     runs = []
     for overrides, config in composed:
-        run_overrides = [override for override in overrides if override.partition("=")[0] not in SWEEP_KEYS]
-        name = " ".join(override for override in overrides if override not in common)
-        runs.append(SweepRun(name, command_line(["rlher", "train", *run_overrides]), config))
+        name = " ".join(word for word in override_words(overrides) if word not in common)
+        words = override_words({key: value for key, value in overrides.items() if key not in SWEEP_KEYS})
+        runs.append(SweepRun(name, command_line(["rlher", "train", *words]), config))
     return runs
 
 

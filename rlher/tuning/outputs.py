@@ -17,7 +17,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
-from rlher.config.override_syntax import quote_value
+from rlher.config.override_syntax import literal, override_words
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
@@ -109,7 +109,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     paths = {"demos": config.demos.path, "init_from": config.init_from}  # which a recipe does not hold
-    return shlex.join([*words, *(f"{key}={quote_value(path)}" for key, path in paths.items() if path is not None)])
+    return shlex.join([*words, *override_words({key: literal(path) for key, path in paths.items() if path})])
 
 
 # ------------------------------------------------------------------------------------------- best.yaml

@@ -1,4 +1,4 @@
-"""The words of a command line as overrides."""
+"""The words of a command line as values by key."""
 
 from pathlib import Path
 
@@ -10,21 +10,23 @@ from rlher.core.errors import UserError
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "--config-dir=conf", "seed=0,1", "--no-progress", "--device=cpu"]
-    overrides = ["algo=sac", "seed=0,1", "n_envs=2", "progress=false", "device=cpu"]
+    overrides = {"algo": ["sac"], "seed": [0, 1], "n_envs": [2], "progress": [False], "device": ["cpu"]}
     assert flags.parse("train", words) == (overrides, True, False, ["conf"])
-    assert flags.parse("train", ["--cfg", "job", "seed=1"]) == (["seed=1"], False, True, [])
-    assert flags.parse("optimize", ["--space", "x.yaml"]).overrides == ["search_space=x.yaml"]
-    assert flags.parse("enjoy", ["--stochastic"]).overrides == ["deterministic=false"]
-    assert flags.parse("evaluate", ["2024_11", "--episodes", "3"]).overrides == ["episodes=3", "run='2024_11'"]
-    assert flags.parse("plot", ["--by", "1e3,true", "a b"]).overrides == ["by=['1e3','true']", "runs='a b'"]
-
-
-def test_names_of_algorithms_and_environments_need_no_key() -> None:
-    assert flags.parse("train", ["sac", "FetchReach-v4"]).overrides == ["algo=sac", "env=FetchReach-v4"]
+    assert flags.parse("train", ["--cfg", "job", "seed=1"]) == ({"seed": [1]}, False, True, [])
+    assert flags.parse("optimize", ["--space", "x.yaml"]).words() == ["search_space=x.yaml"]
+    assert flags.parse("enjoy", ["--stochastic"]).words() == ["deterministic=false"]
+    assert flags.parse("evaluate", ["2024_11", "--episodes", "3"]).words() == ["run='2024_11'", "episodes=3"]
+    assert flags.parse("plot", ["--by", "1e3,true", "a b"]).words() == ["runs='a b'", "by=['1e3','true']"]
+    assert flags.parse("plot", ["--figsize", "[3.4,2.6]"]).words() == ["figsize=[3.4,2.6]"]
+    assert flags.parse("train", ["sac", "FetchReach-v4"]).words() == ["algo=sac", "env=FetchReach-v4"]
 
 
 @pytest.mark.parametrize(
-    "line", ["check sac", "optimize --space=algo space=her", "train demos=a demos.path=b", "train seed=1 --seed=2"]
+    "line",
+    [
+        *("check sac", "optimize --space=algo space=her", "train demos=a demos.path=b", "train seed=1 --seed=2"),
+        *("evaluate logs/b --run logs/a", "train seed=0,1", "train -m seed=range(3,3)"),
+    ],
 )
 def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:
     name, *words = line.split()
@@ -35,7 +37,7 @@ def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lr=0.1").mkdir()
-    assert flags.parse("plot", ["lr=0.1", "x=wall"]).overrides == ["x=wall", "runs='lr=0.1'"]
+    assert flags.parse("plot", ["lr=0.1", "x=wall"]).words() == ["x=wall", "runs='lr=0.1'"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
     [
         (["--resume"], ["resume=latest"]),
         (["--resume", "--json"], ["resume=latest", "json=true"]),
-        (["--resume", "total_timesteps=+30"], ["total_timesteps=+30", "resume=latest"]),
+        (["--resume", "total_timesteps=+30"], ["total_timesteps='+30'", "resume=latest"]),
         (["--resume", "logs/a b", "seed=1"], ["seed=1", "resume='logs/a b'"]),
         (["--resume", "seed=1", "run"], ["seed=1", "resume=run"]),
         (["--resume=run"], ["resume=run"]),
@@ -52,4 +54,4 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
 def test_resume_takes_a_run_or_none(words: list, expected: list, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
-    assert flags.parse("train", words).overrides == expected
+    assert flags.parse("train", words).words() == expected

@@ -30,12 +30,13 @@ def test_values_become_what_their_keys_take() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    assert overrides.parse_overrides([overrides.quote_override(word)])[key] == value
+    ((name, values),) = overrides.parse_override(word).items()
+    assert overrides.config_values({name: values[0]})[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
-    words = ["her.relabel_done=auto", "her=sb3"]
-    assert overrides.parse_overrides(words) == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
+    values = overrides.config_values({"her.relabel_done": "auto", "her": "sb3"})
+    assert values == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:

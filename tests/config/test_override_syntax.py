@@ -5,10 +5,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.config import override_syntax
 
-TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "", "jürgen/лог", "2024_11", "true"]
+TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "", "jürgen/лог", "2024_11", "null"]
 
 
 @pytest.mark.parametrize("value", TRICKY)
 def test_quoted_values_survive_hydras_grammar(value: str) -> None:
-    parsed = OverridesParser.create().parse_override(f"key={override_syntax.quote_text(value)}")
+    parsed = OverridesParser.create().parse_override(f"key={override_syntax.override_value(value)}")
     assert parsed.value() == value

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rlher.cli.command import load_command
-from rlher.cli.composition import compose
-from rlher.cli.flags import CommandLine
+from rlher.cli.composition import compose_overrides
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.envs import registration
@@ -21,9 +20,8 @@ INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
 
 
 @functools.cache
-def load(name: str, *overrides: str) -> EnvConfig:
-    (job,) = compose(load_command("check"), CommandLine([f"env={name}", *overrides]))
-    return job.config.env
+def load(name: str) -> EnvConfig:
+    return compose_overrides(load_command("check"), {"env": name}).env
 
 
 def force_success(env: gym.Env) -> tuple:
