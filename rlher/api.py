@@ -267,7 +267,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
-    name = str(name.folder if isinstance(name, Run) else name)
+    name = str(name._source.agent or name.folder if isinstance(name, Run) else name)
     if of_file := lookup.model_of_file(Path(name)):
         name, model = of_file
     agent = name if name in lookup.agent_names() or not (os.sep in name or Path(name).exists()) else None

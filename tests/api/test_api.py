@@ -347,7 +347,7 @@ def test_a_bundled_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     name = rlher.agents()[0]
     agent = rlher.load(name)
-    assert agent.evaluate(1)["agent"] == name
+    assert rlher.load(agent).evaluate(1)["agent"] == name
     with pytest.raises(UserError, match="weights"):
         agent.export("exported")
     Path(name).mkdir()
