@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line.
 
     :param argv: without the program; None: of this process.
-    :return: exit code: 0, 1 (the environment's fault), 2 (the user's fault), 130 (Ctrl-C).
+    :return: exit code: 0, 1 (the run failed, or a file cannot be written), 2 (the user's fault), 130 (Ctrl-C).
     """
     ignore_current_folder()
     if argv is None:
@@ -42,14 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         threading.excepthook = _ignore_os_errors
     try:
         code = dispatch(list(argv))
-        sys.stdout.flush()  # so that a closed pipe or a full disk raises here
+        sys.stdout.flush()  # so that a full disk raises here
         return code
     except KeyboardInterrupt:
         print("rlher: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # `rlher list envs | head`
-        _discard_stdout()
-        return 0
     except Exception as error:
         from rlher.cli.messages import explain
 
@@ -59,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if message is None:
             raise error.with_traceback(_from_user_code(error.__traceback__)) from error.__cause__
         warn(message)
-        return getattr(error, "exit_code", 2)
+        return getattr(error, "exit_code", 1 if isinstance(error, OSError | MemoryError) else 2)
 
 
 def dispatch(argv: list[str]) -> int:
