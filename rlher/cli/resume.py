@@ -10,9 +10,8 @@ from rlher.cli.command import load_command
 from rlher.cli.commands import train
 from rlher.cli.flags import LATEST
 from rlher.cli.overrides import assign, config_values
-from rlher.config.key import compared_values, to_object
+from rlher.config.key import to_object
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder
 
@@ -36,7 +35,7 @@ def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
     """Return a run's config with overrides applied.
 
     :param overrides: values by key; the text ``+N`` for ``total_timesteps`` means N more than recorded.
-    :raises UserError: an override is invalid, or changes a key on which what was learnt depends.
+    :raises UserError: an override is invalid.
     """
     config = OmegaConf.structured(run.config)
     env = run.config.env
@@ -49,14 +48,4 @@ def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
     values = {names.get(key, key): value for key, value in values.items()}
     keys = load_command("train").keys({"algo": run.config.algo.name, "env": env.id})
     assign(config, values, keys, "a resumed run has no key")
-    changed = to_object(config)
-    recorded = compared_values(run.config, "resume")
-    changes = [
-        f"{key.removesuffix('.name')}={value} (it was trained with {recorded[key]})"
-        for key, value in compared_values(changed, "resume").items()
-        if value != recorded[key]
-    ]
-    if changes:
-        advice = f"start a new run from its weights with {run.init_from_override()}"
-        raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
-    return changed
+    return to_object(config)

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
@@ -28,8 +27,8 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
     :param config: the run's own, except for the keys that may change.
     :param command: the command line, for the run folder.
     :return: the run with its new config, and its result.
-    :raises UserError: it is finished, is being trained by another process, its ``config.yaml`` was changed where it may
-        not be, or its checkpoint cannot be loaded.
+    :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
+        changed, or its checkpoint cannot be loaded.
     """
     with run_folder.locked(run.folder):
         require_no_links(run.folder)
@@ -39,8 +38,8 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         notes = ["no valid checkpoint; training starts from step 0", *damaged]
         if checkpoint is not None:
-            _require_recorded_values(run, checkpoint)
             notes = [f"resumed at {done:,} of {config.total_timesteps:,} steps", *damaged]
+        _require_same_experiment(run, config, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
         trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
         with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
@@ -54,20 +53,27 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             return run, trainer.run_to_end(is_new=checkpoint is None)
 
 
-def _require_recorded_values(run: RunFolder, checkpoint: Path) -> None:
-    """Raise UserError if a key that may not change has another value than when the checkpoint was written.
+def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:
+    """Raise UserError if a key that may not change has another value than when the run was trained.
 
-    Keys that the checkpoint does not record were added to rlher later, so they have their default.
+    Keys that the checkpoint does not record were added to rlher later, so ``config.yaml`` has their default.
+
+    :param config: the new one; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
-    values = compared_values(run.config, "resume")
-    recorded: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # restoring says so
-        recorded |= json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"]
-    if changed := [key for key in recorded if key not in values or values[key] != recorded[key]]:
-        raise UserError(
-            f"{run.folder / CONFIG} was changed since its checkpoint was written: {', '.join(changed)}; restore the "
-            f"file, or start a new run with {run.init_from_override()}."
-        )
+    values, of_file = compared_values(config, "resume"), compared_values(run.config, "resume")
+    recorded = dict(of_file)
+    if checkpoint is not None:
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):  # restoring says so
+            recorded |= json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"]
+    changes = [
+        f"{key.removesuffix('.name')}={values.get(key)} (it was trained with {value})"
+        for key, value in recorded.items()
+        if key not in values or values[key] != value
+    ]
+    if changes:
+        restore = "" if recorded == of_file else f"restore {run.folder / CONFIG}, which was changed, or "
+        advice = f"{restore}start a new run from its weights with {run.init_from_override()}"
+        raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
 def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:

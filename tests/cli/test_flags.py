@@ -48,7 +48,7 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
         (["--resume", "total_timesteps=+30"], ["total_timesteps='+30'", "resume=latest"]),
         (["--resume", "logs/a b", "seed=1"], ["seed=1", "resume='logs/a b'"]),
         (["--resume", "seed=1", "run"], ["seed=1", "resume=run"]),
-        (["--resume=run"], ["resume=run"]),
+        (["+resume=run"], ["resume=run"]),
     ],
 )
 def test_resume_takes_a_run_or_none(words: list, expected: list, tmp_path: Path, monkeypatch) -> None:
