@@ -18,8 +18,9 @@ from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, score_run, seconds_to_target
-from rlher.tuning.search_space import SearchSpace, apply_params, contains
+from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE, wait_for_database
+from rlher.tuning.trials import checked_params
 
 
 class RunFailed(Exception):
@@ -88,14 +89,11 @@ class SearchSpec(StudySpec):
         """Train a trial's seeds, and return its value and its score, the mean over the seeds.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
-        :raises RunFailed: a run failed, or another program changed the trial's parameters.
-        :raises UserError: its parameters exclude each other.
+        :raises RunFailed: a run failed.
+        :raises UserError: its parameters exclude each other, or another program changed them.
         """
         config, n_seeds = self.config, self.config.n_seeds
-        params = {name: trial.params[name] for name in self.space}
-        # The command has checked them, but a database may answer differently now, and a parameter may name code.
-        if not contains(self.space, params):
-            raise RunFailed("another program changed its parameters to values outside of the search space")
+        params = checked_params(trial, self.space)
         reporter = TrialReporter(trial, config.objective, config.time_limit)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []

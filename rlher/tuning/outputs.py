@@ -28,15 +28,14 @@ from rlher.tuning.candidates import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, rank_trials, require_valid_trials, state_name
+from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, rank_trials, state_name
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
     """Write the files of a search whose best trials are not trained again yet.
 
-    :raises UserError: another program wrote trials, whose parameters may name code.
+    :raises UserError: another program wrote the best trial.
     """
-    require_valid_trials(study, space)
     _write_trials(study, folder)
     if ranked := rank_trials(study):
         best = ranked[0]

@@ -86,7 +86,6 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
         total = len(counted_trials(reruns))
         rerun_spec = RerunSpec(config, reruns.study_name, RERUN_SPACE, folder, total, command, candidates)
         run_jobs(TrialJobs(reruns, rerun_spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
-        require_valid_trials(reruns, RERUN_SPACE)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))

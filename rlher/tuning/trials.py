@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import UserError
 from rlher.core.safe_files import finite_float
@@ -35,8 +35,8 @@ def counted_trials(study: Study) -> list[FrozenTrial]:
 
 
 def completed_trials(study: Study) -> list[FrozenTrial]:
-    """Return the trials that count and were neither pruned nor failed."""
-    return [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
+    """Return the trials that count and have a score; another program may have completed trials without one."""
+    return [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE and has_score(trial)]
 
 
 def count_unstarted(study: Study, total: int) -> int:
@@ -66,8 +66,7 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
 def require_valid_trials(study: Study, space: SearchSpace) -> None:
     """Raise UserError if a trial has parameters outside of the search space, or is complete without a score.
 
-    The best trials are trained again with all their parameters. Another program may have written them, and a key such
-    as ``env.modules`` would run any code.
+    Optuna reads all trials of a study, and raises errors of many kinds about trials that it did not propose.
     """
     if study.metric_names is not None:  # anything may stand there, and rlher writes none
         raise UserError("another program wrote metric names into the study; choose another --study-name.")
@@ -76,14 +75,18 @@ def require_valid_trials(study: Study, space: SearchSpace) -> None:
             raise UserError(OTHER_PROGRAM.format(trial.number))
 
 
-def checked_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
-    """Return the parameters of a trial, to train with them: a database may answer differently each time.
+def checked_params(trial: Trial | FrozenTrial, space: SearchSpace) -> dict[str, Any]:
+    """Return the parameters of a trial, to train with them or to write them into a recipe.
 
-    :raises UserError: as :func:`require_valid_trials`.
+    They are checked each time, because another program may write into the database at any time, and a key such as
+    ``env.modules`` would run any code.
+
+    :raises UserError: they are outside of the search space.
     """
-    if not contains(space, trial.params):
+    params = trial.params  # read once: the next read may return others
+    if not contains(space, params):
         raise UserError(OTHER_PROGRAM.format(trial.number))
-    return trial.params
+    return params
 
 
 def _is_valid(trial: FrozenTrial, space: SearchSpace) -> bool:

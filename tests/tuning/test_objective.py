@@ -14,6 +14,7 @@ from optuna.trial import TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
+from rlher.core.errors import UserError
 from rlher.tuning.objective import RunFailed
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunSpec
 from rlher.tuning.scoring import SCORE_KEYS, has_score
@@ -61,7 +62,7 @@ def test_parameters_outside_of_the_space_are_not_trained(tmp_path: Path) -> None
     name = "her.n_sampled_goal"
     study = optuna.create_study()
     study.enqueue_trial({name: 999})
-    with pytest.raises(RunFailed):
+    with pytest.raises(UserError):
         run_here(study, spec, spec.space | {name: IntDistribution(0, 1000)}, 1)
     assert not list(tmp_path.iterdir())
 
