@@ -8,22 +8,20 @@ from rlher.config.training import TrainConfig
 
 
 class Objective(NamedTuple):
-    """What a study maximises or minimises.
+    """What a study maximises.
 
     :param score: the entry of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
     :param measure: the entry in words.
-    :param is_minimized: whether less is better.
     """
 
     score: str
     measure: str
-    is_minimized: bool = False
 
 
 OBJECTIVES = {
     "success": Objective("success", "success rate"),
     "auc": Objective("auc", "area under the success curve"),
-    "seconds": Objective("target_seconds", "seconds saved until 90 %", is_minimized=True),
+    "seconds": Objective("saved_seconds", "seconds saved until 90 %"),
 }
 """Objectives by the value of ``objective``."""
 
@@ -38,7 +36,7 @@ class OptimizeConfig(TrainConfig):
     )
     objective: str = experiment_key(
         "success",
-        "what to maximise; auc: area under the success curve; seconds: minimise the seconds to 90 %",
+        "what to maximise; auc: area under the success curve; seconds: what is left of time_limit at 90 %",
         choices=tuple(OBJECTIVES),
     )
     time_limit: float = experiment_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)

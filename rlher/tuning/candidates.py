@@ -52,7 +52,7 @@ class Candidate:
             "number": self.number,
             "success": [score.success for score in self.scores],
             "auc": [score.auc for score in self.scores],
-            "seconds": [score.target_seconds for score in self.scores],
+            "saved_seconds": [score.saved_seconds for score in self.scores],
             "steps": mean.steps,
             "reached": mean.solved_share,
             "gain": self.gain,
@@ -115,10 +115,7 @@ def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_see
 
 def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Gain:
     """Return a candidate's difference to the baseline; greater is better."""
-    objective = OBJECTIVES[config.objective]
-    treated = [getattr(score, objective.score) for score in candidate.scores]
-    control = [getattr(score, objective.score) for score in baseline.scores]
-    if objective.is_minimized:
-        treated, control = control, treated
+    entry = OBJECTIVES[config.objective].score
+    treated, control = ([getattr(score, entry) for score in each.scores] for each in (candidate, baseline))
     episodes = config.eval.final_episodes if config.objective == "success" else None
     return stats.difference_interval(treated, control, episodes, confidence)

@@ -17,7 +17,7 @@ from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
-from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, score_run, seconds_to_target
+from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE, wait_for_database
 from rlher.tuning.trials import checked_params
@@ -130,7 +130,7 @@ class TrialReporter:
         self.rows, limit = list(rows), self._time_limit
         self._step += 1
         if self._objective == "seconds":
-            self.is_done = rows[-1]["wall_seconds"] >= limit or seconds_to_target(rows, limit) < limit
+            self.is_done = rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
         if self.is_done or (self._objective in ("success", "auc") and self._is_pruned()):
             raise StopTraining
 

@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 from optuna.distributions import IntDistribution
 from optuna.storages import BaseStorage
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
@@ -46,7 +46,7 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
-    study, _ = open_study(storage, f"{name}-rerun", StudyDirection.MAXIMIZE, {"reruns": True})
+    study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
     require_valid_trials(study, RERUN_SPACE)
     states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together

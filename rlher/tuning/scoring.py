@@ -23,7 +23,7 @@ class Score:
     :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
     :param solved_share: share of the runs that reached 90 %.
-    :param target_seconds: see :func:`seconds_to_target`.
+    :param saved_seconds: see :func:`saved_seconds`.
     """
 
     success: float
@@ -31,7 +31,7 @@ class Score:
     steps: float
     mean_reward: float
     solved_share: float
-    target_seconds: float
+    saved_seconds: float
 
 
 SCORE_KEYS = tuple(field.name for field in fields(Score))
@@ -48,19 +48,19 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
         steps=float(min(reached, default=rows[-1]["timesteps"])),
         mean_reward=_mean(last, "mean_reward"),
         solved_share=float(bool(reached)),
-        target_seconds=seconds_to_target(rows, time_limit),
+        saved_seconds=saved_seconds(rows, time_limit),
     )
 
 
-def seconds_to_target(rows: EvaluationRows, time_limit: float) -> float:
-    """Return the seconds of training until two evaluations in a row were at or above 90 %.
+def saved_seconds(rows: EvaluationRows, time_limit: float) -> float:
+    """Return the seconds of the limit that were left when two evaluations in a row had been at or above 90 %.
 
-    A run that does not get there within the limit has ``time_limit * (1 + r)``; r is its last failure rate.
+    A run that does not get there within the limit has ``-time_limit * r``; r is its last failure rate.
     """
     for one, two in pairwise(rows):
         if min(one["success_rate"], two["success_rate"]) >= TARGET_PERCENT / 100 and two["wall_seconds"] <= time_limit:
-            return float(two["wall_seconds"])
-    return float(time_limit * (2 - rows[-1]["success_rate"]))
+            return float(time_limit - two["wall_seconds"])
+    return float(time_limit * (rows[-1]["success_rate"] - 1))
 
 
 def n_last_evaluations(evaluations: int) -> int:

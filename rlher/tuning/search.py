@@ -10,12 +10,12 @@ from pathlib import Path
 import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
-from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
+from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
@@ -111,10 +111,8 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    is_minimized = OBJECTIVES[config.objective].is_minimized
-    direction = StudyDirection.MINIMIZE if is_minimized else StudyDirection.MAXIMIZE
     baseline = baseline_params(space, base)
-    study, created = open_study(storage, name, direction, identity, baseline)
+    study, created = open_study(storage, name, identity, baseline)
     require_valid_trials(study, space)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))

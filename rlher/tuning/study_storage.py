@@ -17,7 +17,7 @@ import tenacity
 from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from sqlalchemy.engine import URL, make_url
 
 from rlher.core.console import format_seconds, redact, warn
@@ -167,11 +167,7 @@ wait_for_database = tenacity.retry(
 
 
 def open_study(
-    storage: BaseStorage,
-    name: str,
-    direction: StudyDirection,
-    identity: dict[str, Any],
-    baseline: dict[str, Any] | None = None,
+    storage: BaseStorage, name: str, identity: dict[str, Any], baseline: dict[str, Any] | None = None
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
@@ -180,7 +176,7 @@ def open_study(
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
-    study = optuna.create_study(storage=storage, study_name=name, direction=direction, load_if_exists=True)
+    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
     stored = study.user_attrs.get(IDENTITY)
     if stored is None:
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from optuna.storages import RetryHeartbeatStaleTrialCallback
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import UserError
@@ -51,13 +51,12 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
 
     Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their means.
     """
-    sign = -1 if study.direction is StudyDirection.MINIMIZE else 1
     groups: dict[str, list[FrozenTrial]] = {}
     for trial in completed_trials(study):
         groups.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
 
     def rank(trials: list[FrozenTrial]) -> tuple[float, float]:
-        value = sign * float(np.mean([trial.values[0] for trial in trials]))
+        value = float(np.mean([trial.values[0] for trial in trials]))
         return value, mean_score([score_of(trial) for trial in trials]).mean_reward
 
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from optuna.distributions import FloatDistribution
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
@@ -47,7 +47,7 @@ class QuadraticSpec(StudySpec):
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
         report(trial, x)
-        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, solved_share=0, target_seconds=0)
+        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, solved_share=0, saved_seconds=0)
 
 
 @wait_for_database
@@ -62,7 +62,7 @@ def new_study(
     """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
     opened = open_storage(storage, folder)
-    study, _ = open_study(opened, "quadratic", StudyDirection.MAXIMIZE, {"n": 1}, {"x": 3.0})
+    study, _ = open_study(opened, "quadratic", {"n": 1}, {"x": 3.0})
     space = {"x": FloatDistribution(-10, 10)}
     return study, QuadraticSpec(config, "quadratic", space, folder, TOTAL, "", **options)  # type: ignore[arg-type]
 

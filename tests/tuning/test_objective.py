@@ -73,7 +73,7 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
     study = optuna.create_study()
     run_here(study, spec, spec.space, 1)
     assert study.trials[0].state is TrialState.COMPLETE
-    assert 1e-3 <= study.trials[0].value <= 2e-3
+    assert -1e-3 <= study.trials[0].value <= 0
     (table,) = tmp_path.rglob("evaluations.csv")
     assert len(table.read_text().splitlines()) == 2, "one evaluation"
 

@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
@@ -27,7 +26,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
 
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
     study, spec = new_study(tmp_path, together=2)
-    joined, created = open_study(open_storage(None, tmp_path), "quadratic", StudyDirection.MAXIMIZE, {"n": 1})
+    joined, created = open_study(open_storage(None, tmp_path), "quadratic", {"n": 1})
     assert not created
     other = threading.Thread(target=run_trials, args=(joined, spec, 1))
     other.start()

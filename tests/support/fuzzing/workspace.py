@@ -159,12 +159,10 @@ def _write_evil() -> None:
 
 
 def _open_study() -> Any:
-    from optuna.study import StudyDirection
-
     from rlher.tuning.study_storage import open_storage, open_study
 
     storage = open_storage(None, Path("journal"))
-    return open_study(storage, "fuzz", StudyDirection.MAXIMIZE, {})[0]
+    return open_study(storage, "fuzz", {})[0]
 
 
 def _write_journal() -> None:
