@@ -1,6 +1,6 @@
 """Values that a config leaves open (null, auto) and a run needs: resolved from other values and the machine."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from stable_baselines3.common.utils import get_device
@@ -9,7 +9,7 @@ from rlher.algos.compilation import choose_compilation
 from rlher.algos.precision import choose_precision
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
-from rlher.core.nested import flatten, leaves
+from rlher.core.nested import leaves
 from rlher.training.processes import eval_workers, uses_processes
 
 PRODUCTS_PER_THREAD = 2**25
@@ -18,14 +18,6 @@ other."""
 
 LEARNING_STARTS = 1000
 """As in the recipes of RL Zoo with HER. With 100, SAC on parking-classic ended at 61 % in place of 99 (one seed)."""
-
-REASONS = {
-    "algo.gradient_steps": "one update per stored transition",
-    "vec_env": "environments run in worker processes; with engine.overlap they step during updates",
-    "eval.workers": "processes that evaluate while training continues",
-    "checkpoint.freq": "with her.copy_info_dict the buffer holds infos, which cannot be written without pickle",
-}
-"""Why the open value of a key is resolved as it is, for the notes."""
 
 
 def resolve_defaults(original: TrainConfig) -> tuple[TrainConfig, list[str]]:
@@ -39,21 +31,24 @@ def resolve_defaults(original: TrainConfig) -> tuple[TrainConfig, list[str]]:
     if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * original.n_envs)
     config, engine_notes = _choose_engine(replace(original, algo=algo))
-    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
-    evaluation = replace(config.eval, freq=freq, workers=eval_workers(config))
+    freq, workers = config.eval.freq or max(config.total_timesteps // 20, 1), eval_workers(config)
     threads, vec_env = _share_cores(config)
-    checkpoint = replace(config.checkpoint, freq=None) if config.her.copy_info_dict else config.checkpoint
-    config = replace(config, threads=threads, vec_env=vec_env, eval=evaluation, checkpoint=checkpoint)
-    changes = _changes(original, config, {"algo.learning_starts": reason, **REASONS})
-    return config, [*changes, *engine_notes, *_keys_without_effect(config)]
-
-
-def _changes(original: TrainConfig, resolved: TrainConfig, reasons: dict[str, str]) -> list[str]:
-    """Return a line for each key of ``reasons`` that was resolved; none for what runs in this process."""
-    before = dict(flatten(asdict(original)))
-    after = dict(flatten(asdict(resolved)))
-    changed = [key for key in reasons if after[key] != before[key] and after[key] not in (0, 1, "dummy")]
-    return [f"{key}={'null' if after[key] is None else after[key]}: {reasons[key]}" for key in changed]
+    config = replace(config, threads=threads, vec_env=vec_env, eval=replace(config.eval, freq=freq, workers=workers))
+    notes = [f"algo.learning_starts={learning_starts}: {reason}"] if reason else []
+    if original.algo.gradient_steps is None and algo.gradient_steps != 1:
+        notes.append(f"algo.gradient_steps={algo.gradient_steps}: one update per stored transition")
+    if original.vec_env == "auto" and vec_env == "subproc":
+        notes.append(
+            "vec_env=subproc: environments run in worker processes; with engine.overlap they step during updates"
+        )
+    if original.eval.workers is None and workers > 1:
+        notes.append(f"eval.workers={workers}: processes that evaluate while training continues")
+    if config.her.copy_info_dict and config.checkpoint.freq is not None:
+        config = replace(config, checkpoint=replace(config.checkpoint, freq=None))
+        notes.append(
+            "checkpoint.freq=null: with her.copy_info_dict the buffer holds infos, which only pickle could write"
+        )
+    return config, [*notes, *engine_notes, *_keys_without_effect(config)]
 
 
 def _learning_starts(config: TrainConfig) -> tuple[int, str]:
