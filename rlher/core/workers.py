@@ -35,8 +35,8 @@ from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import RUN_SIGNALS
 
-START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-"""A fork of a process that uses torch may hang. Windows has no fork server, so each worker imports its modules."""
+RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the fork server imports for the workers of a run."""
 
 BUILD_SECONDS = 300.0
 """Time limit for a new worker to import and build its service."""
@@ -56,13 +56,11 @@ class Worker:
     """A process that holds a service and calls its methods; see the module.
 
     :param build: called in the process; returns the service. It must be possible to pickle it.
-    :param imports: modules that the fork server imports. Only the first worker of a program starts the server, so the
-        modules of later ones have no effect.
     """
 
-    def __init__(self, build: Callable[[], Any], imports: Sequence[str] = ()) -> None:
-        start_fork_server(imports)
-        context: Any = multiprocessing.get_context(START_METHOD)
+    def __init__(self, build: Callable[[], Any]) -> None:
+        start_fork_server()
+        context: Any = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
         self.pipe, other = context.Pipe()
         # Not a daemon, which could have no children, as a simulator may need.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)
@@ -195,7 +193,7 @@ def report_progress(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_fork_server(imports: Sequence[str]) -> None:
+def start_fork_server(modules: Sequence[str] = RUN_MODULES) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
@@ -203,13 +201,11 @@ def start_fork_server(imports: Sequence[str]) -> None:
     The server blocks :data:`RUN_SIGNALS`. A terminal sends them to every process of a run, but the server must outlive
     its workers, because it collects their exit status.
 
-    :param imports: names of the modules.
+    :param modules: names of the modules; they have no effect if the server was started before.
     """
-    if START_METHOD != "forkserver":
-        return
     from multiprocessing import forkserver, resource_tracker
 
-    multiprocessing.set_forkserver_preload(["rlher.core.gc_threshold", *imports])
+    multiprocessing.set_forkserver_preload(["rlher.core.gc_threshold", *modules])
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
     try:
@@ -232,8 +228,7 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
     # signals are neither blocked nor ignored: a simulator started from this process would inherit that.
     for number in RUN_SIGNALS:
         signal.signal(number, lambda *_: None)
-    if START_METHOD == "forkserver":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
     service: list[Any] = []
     with contextlib.suppress(EOFError, OSError):
         _answer(pipe, lambda: service.append(build()))

@@ -217,6 +217,6 @@ class RestartingSubprocVecEnv(VecEnv):
     def _start_workers(self) -> None:
         """Start all workers, in place of earlier ones."""
         close_workers(self.workers)
-        self.workers = [Worker(builder, [__name__]) for builder in self._builders]
+        self.workers = [Worker(builder) for builder in self._builders]
         for worker in self.workers:
             worker.receive(BUILD_SECONDS)

@@ -149,7 +149,7 @@ class EvaluationWorkers:
     def _worker(self) -> Worker:
         """Return the worker of this thread, which is started by the first call."""
         if not hasattr(self._of_thread, "worker"):
-            worker = self._of_thread.worker = Worker(partial(EvaluationService, self._config), [__name__])
+            worker = self._of_thread.worker = Worker(partial(EvaluationService, self._config))
             self._workers.append(worker)
             if self._closed:
                 worker.disconnect()

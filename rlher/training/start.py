@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
 
-WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the worker processes of a run import."""
-
 
 def start_training(
     config: TrainConfig, command: str, resumed: "RunFolder | None" = None
@@ -31,7 +28,7 @@ def start_training(
     :raises UserError: the config cannot be trained; no run folder was created, or the one to resume is unchanged.
     """
     if uses_processes(config) or eval_workers(config):
-        start_fork_server(WORKER_MODULES)
+        start_fork_server()
     if resumed is not None:
         from rlher.training.resume import resume
 
