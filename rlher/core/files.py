@@ -96,8 +96,6 @@ def write_json(path: Path, value: Any) -> None:
 
 def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of files, is on the disk."""
-    if os.name == "nt" and path.is_dir():  # cannot be opened
-        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -240,7 +240,7 @@ def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
     arrays = [array for episode in episodes for array in (*episode.observations.values(), episode.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
     with tempfile.TemporaryFile(dir=folder) as file:
-        if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
+        if hasattr(os, "posix_fallocate"):  # not on macOS
             os.posix_fallocate(file.fileno(), 0, size)
 
 

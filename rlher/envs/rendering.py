@@ -23,9 +23,7 @@ FREE_CAMERA = -1
 
 def has_display() -> bool:
     """Return whether a window can be opened."""
-    if sys.platform in ("darwin", "win32"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def supports_rgb_array(env: gym.Env) -> bool:

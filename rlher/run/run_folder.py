@@ -6,6 +6,7 @@ files; with ``eval.keep_models`` and ``record`` also ``models/<steps>.zip`` and 
 """
 
 import csv
+import fcntl
 import io
 import os
 import re
@@ -14,11 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 import yaml
 from omegaconf import OmegaConf
@@ -173,13 +169,10 @@ class RunIsLocked(UserError):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in a run folder within the block, where the platform has such locks.
+    """Keep other processes from training in a run folder within the block, if its file system has locks.
 
     :raises RunIsLocked: another process is training in it.
     """
-    if fcntl is None:
-        yield
-        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
