@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import yaml
-
 import rlher
 import rlher.core.gc_threshold
 from rlher import __version__
@@ -23,6 +21,7 @@ from rlher.cli.command import Command, command_names, load_command
 from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.safe_files import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> 
 
     jobs = compose(command, line)
     if line.prints_config:
-        text = yaml.safe_dump(asdict(jobs[0].config), sort_keys=False)
-        print("\n".join(map(redact, text.splitlines())))
+        print("\n".join(map(redact, dump_yaml(asdict(jobs[0].config)).splitlines())))
         return 0
     if line.is_sweep and command.sweep:
         return command.sweep(jobs)

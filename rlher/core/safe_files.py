@@ -122,9 +122,25 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
-)
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's writer of plain values; it quotes texts that :class:`_Loader` would read as numbers."""
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
+    )
+
+
+def dump_yaml(values: Any) -> str:
+    """Return plain values as YAML, in the order of their keys, for :func:`read_yaml`.
+
+    :raises UserError: :func:`read_yaml` would refuse so large a file.
+    """
+    text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False)
+    if len(text) > MAX_YAML_BYTES - 1000:  # comments and a signature are added
+        raise UserError(f"the config has {len(text):,} bytes as YAML, more than rlher reads; shorten its values.")
+    return text
 
 
 def read_yaml(path: Path) -> Any:

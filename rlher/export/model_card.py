@@ -4,14 +4,13 @@ import re
 from importlib import resources
 from typing import Any
 
-import yaml
 from jinja2 import Environment, StrictUndefined
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.config.key import compared_values
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
-from rlher.core.safe_files import read_json
+from rlher.core.safe_files import dump_yaml, read_json
 from rlher.evaluation.metrics import format_cells
 from rlher.run.metadata import commands
 from rlher.run.run_folder import METADATA_FILE, RunFolder
@@ -59,7 +58,7 @@ def model_card(
         notes=notes,
         command="\n".join(commands(run.folder)),
         versions=_versions(run),
-        settings=yaml.safe_dump(unflatten(compared_values(config, "experiment")), sort_keys=False),
+        settings=dump_yaml(unflatten(compared_values(config, "experiment"))),
     )
 
 

@@ -16,7 +16,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -27,7 +26,7 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
-from rlher.core.safe_files import read_yaml, require_no_link
+from rlher.core.safe_files import dump_yaml, read_yaml, require_no_link
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 from rlher.run.trust import interpolations, sign
 
@@ -94,8 +93,7 @@ class RunFolder:
 
         :param working_folder: where the command was started, which an environment may have left.
         """
-        text = yaml.safe_dump(asdict(self.config), sort_keys=False)
-        write_text(self.folder / CONFIG, sign(text, self.folder, working_folder))
+        write_text(self.folder / CONFIG, sign(dump_yaml(asdict(self.config)), self.folder, working_folder))
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
@@ -147,8 +145,9 @@ def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, com
     :param composed: the config before its open values were resolved, which identifies the experiment.
     :param working_folder: where the command was started, which an environment may have left.
     :param command: the command line as it was typed, without passwords.
-    :raises UserError: the folder cannot be written.
+    :raises UserError: the folder cannot be written, or the config is too large.
     """
+    dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder
     parent = working_folder / config.logs / config.algo.label
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)

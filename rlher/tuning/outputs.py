@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from optuna.study import Study
 
 from rlher.config.algorithms import ALGORITHMS
@@ -23,6 +22,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
+from rlher.core.safe_files import dump_yaml
 from rlher.run.trust import sign
 from rlher.tuning.candidates import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
@@ -123,9 +123,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
-    return head + (
-        yaml.safe_dump(unflatten(tuned), sort_keys=False) if tuned else "# no value differs from the defaults\n"
-    )
+    return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
 
 
 def _defaults(config: TrainConfig) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
@@ -69,6 +70,17 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
         run.resolve_model("70")
     named = ("80", "40") if steps else ("eval.keep_models=true",)
     assert all(name in str(caught.value) for name in named)
+
+
+def test_the_config_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """Also texts that look like numbers; a config that is too large to be read again is refused."""
+    values = replace(config(tmp_path), algo=SACConfig(name="sac", ent_coef="1e-3", learning_rate=1e-5))
+    run = run_folder.create(values, values, Path.cwd(), "rlher train")
+    assert run_folder.read_config(run.folder) == values
+    large = replace(values, env=EnvConfig(id="FetchSlide-v4", kwargs={"text": "x" * 100_000}))
+    with pytest.raises(UserError):
+        run_folder.create(large, large, Path.cwd(), "rlher train")
+    assert [folder.name for folder in (tmp_path / "sac").iterdir()] == ["FetchReach-v4_1"]
 
 
 DAMAGE = [
