@@ -13,7 +13,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
-from rlher.run.run_folder import CONFIG, RESULT, RunFolder
+from rlher.run.run_folder import CONFIG, RunFolder
 from rlher.run.trust import WRITTEN_FOLDERS, require_no_links
 from rlher.training import checkpoint_state
 from rlher.training.preparation import prepare
@@ -47,7 +47,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             run = RunFolder(run.folder, resolved)
             trainer = Trainer(run, setup)
             if checkpoint is not None:
-                trainer.restore(checkpoint)  # before the old result is deleted: it may fail
+                trainer.restore(checkpoint)  # before anything is written: it may fail
             _record_resume(run, done, setup.working_folder, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
@@ -100,8 +100,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 
 def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
-    """Write config, command and time of the resume into the run folder, and delete the outdated result."""
-    (run.folder / RESULT).unlink(missing_ok=True)
+    """Write config, command and time of the resume into the run folder."""
     earlier = commands(run.folder)  # before it is signed: of somebody else's, those that name no code
     run.write_config(working_folder)
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))

@@ -74,6 +74,7 @@ class Trainer:
         self.model.set_logger(logger)
         tracker = log_to_tracker(self.config.logger, self.run, self.model, self.result)
         with closing(self.workers), closing(logger), self.stop.catch_signals(), tracker, ExitStack() as at_end:
+            (self.run.folder / RESULT).unlink(missing_ok=True)  # of a run that is extended
             at_end.callback(self._write_result)
             try:
                 with self._record_status():
