@@ -8,7 +8,7 @@ from pathlib import Path
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import links_outside, read_json
-from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, read_config, safe_name
+from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
 from rlher.run.trust import require_no_code
 
 
@@ -47,12 +47,14 @@ def model_of_file(file: Path) -> tuple[str, str] | None:
 def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     """Open the most recently started run that is not finished; the newest run if all are finished.
 
+    A run that is being trained now is taken only if there is no other.
+
     :param trust_code: as for :func:`open_run`.
     :raises UserError: there is no run at all.
     """
-    configs = [folder / CONFIG for folder in _run_folders(Path(logs)) if not is_finished(folder)]
-    latest = max(configs, key=_modified, default=None)
-    return open_run(str(latest.parent) if latest else None, logs, trust_code)
+    folders = [folder for folder in _run_folders(Path(logs)) if not is_finished(folder)]
+    latest = max(folders, key=lambda folder: (not is_locked(folder), _modified(folder / CONFIG)), default=None)
+    return open_run(str(latest) if latest else None, logs, trust_code)
 
 
 def find_experiment(config: TrainConfig) -> Path | None:

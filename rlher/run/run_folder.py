@@ -186,6 +186,15 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def is_locked(folder: Path) -> bool:
+    """Return whether a process is training in a run folder."""
+    try:
+        with locked(folder):
+            return False
+    except RunIsLocked:
+        return True
+
+
 def safe_name(name: str) -> str:
     """Return an environment's id as a folder name: without slashes, colons and leading dots."""
     return re.sub(r"[^\w.-]+", "-", name).lstrip(".-") or "env"

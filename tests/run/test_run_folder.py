@@ -59,6 +59,12 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
     assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
+def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
+    waiting, running = (new_run(tmp_path).folder for _ in range(2))
+    with run_folder.locked(running):
+        assert lookup.run_to_resume(str(tmp_path)).folder == waiting
+
+
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
 def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
     run = new_run(tmp_path)
