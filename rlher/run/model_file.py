@@ -53,7 +53,7 @@ def _as_user_error(path: Path) -> Iterator[None]:
     """Turn the errors of reading a model file into UserErrors that name it."""
     try:
         yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except PermissionError as error:
         raise unreadable(path, error) from None
