@@ -168,12 +168,15 @@ def _range(key: str, leaf: dict[str, Any], baseline_value: Any) -> tuple[BaseDis
     """Return the distribution of a range, and its two ends."""
     if finite_float(baseline_value) is None:
         raise ValueError(f"{key} is {baseline_value!r} in the baseline; use choices, or set a number, {key}=...")
-    numbers: list[Any] = [leaf.get("low"), leaf.get("high"), baseline_value]
-    if None in map(finite_float, numbers):
+    ends: list[Any] = [leaf.get("low"), leaf.get("high")]
+    if None in map(finite_float, ends):
         raise ValueError(f"{key} needs choices, or low and high as numbers")
-    low, high, log = min(numbers), max(numbers), bool(leaf.get("log"))
-    if leaf["low"] >= leaf["high"] or (log and low <= 0):
+    log = bool(leaf.get("log"))
+    if ends[0] >= ends[1] or (log and ends[0] <= 0):
         raise ValueError(f"{key} needs low < high{', and both above 0' if log else ''}")
+    if log and baseline_value <= 0:
+        raise ValueError(f"{key} is {baseline_value} in the baseline; set it above 0, or leave out log: true")
+    low, high = min(*ends, baseline_value), max(*ends, baseline_value)
     if isinstance(baseline_value, int):
         return IntDistribution(int(low), int(high), log), [low, high]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]

@@ -57,6 +57,7 @@ INVALID = [  # a space, the key or file of its error, what the message names: th
     ("her: {n_sampled_goal: {low: -3, high: 2}}", "her.n_sampled_goal", "-3"),
     ("her: {goal_selection_strategy: {choices: [future, fianl]}}", "her.goal_selection_strategy", "'final'"),
     ("algo: {gamma: {low: 0.9, high: 1.5}}", "algo.gamma", "1.5"),
+    ("algo: {weight_decay: {low: 1e-6, high: 1e-3, log: true}}", "algo.weight_decay", "baseline"),
     ("total_timesteps: {low: 10, high: 20}", "total_timesteps", "tuned"),
     ("defaults: [hers]", "hers", "'her'"),
     ("defaults: [mine.yaml]", "defaults", "list"),
