@@ -13,7 +13,7 @@ from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.safe_files import require_no_link
 from rlher.evaluation.metrics import EvaluationRows
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import MODELS
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
@@ -55,12 +55,12 @@ class StudySpec(ABC):
 
     def train(
         self, params: Mapping[str, Any], seed: int, logs: Path, reporter: "TrialReporter", final: bool
-    ) -> tuple[RunFolder, RunResult]:
-        """Train the baseline with these parameters.
+    ) -> RunResult:
+        """Train the baseline with these parameters, and return the run's result.
 
         :param seed: added to the seed of the config.
         :param logs: folder of the run.
-        :param final: whether to play the final evaluation.
+        :param final: whether to play the final evaluation, and to keep the models.
         :raises optuna.TrialPruned: the reporter stopped the run.
         :raises RunFailed: the run ended early.
         """
@@ -71,6 +71,9 @@ class StudySpec(ABC):
         run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
         reporter.rows = []  # those of the seed before
         run, result = train_new_run(run_config, self.command, reporter, final)
+        if not final:  # the models of a hundred trials are gigabytes
+            for path in (*map(run.model_path, MODELS), *run.folder.glob("models/*.zip")):
+                path.unlink(missing_ok=True)
         if result.status is Status.STOPPED and not reporter.is_done:
             raise optuna.TrialPruned
         if result.status is Status.INTERRUPTED:
@@ -79,7 +82,7 @@ class StudySpec(ABC):
             raise RunFailed(f"{result.error} ({run.folder})")
         if not reporter.rows:
             raise RunFailed("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
-        return run, result
+        return result
 
 
 class SearchSpec(StudySpec):
@@ -99,9 +102,7 @@ class SearchSpec(StudySpec):
         scores: list[Score] = []
         first = _count_same_params(trial) * n_seeds
         for seed in range(first, first + n_seeds):
-            run, _ = self.train(params, seed, logs, reporter, final=False)
-            for name in MODELS:  # the models of a hundred trials are gigabytes; the re-runs keep theirs
-                run.model_path(name).unlink(missing_ok=True)
+            self.train(params, seed, logs, reporter, final=False)
             scores.append(score_run(reporter.rows, config.time_limit))
         score = mean_score(scores)
         episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes

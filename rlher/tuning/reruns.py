@@ -75,6 +75,6 @@ class RerunSpec(StudySpec):
             raise optuna.TrialPruned
         reporter = TrialReporter(trial, None)
         logs = self.folder / "reruns" / str(trial.number)
-        _, result = self.train(self.candidates[number], seed, logs, reporter, final=True)
+        result = self.train(self.candidates[number], seed, logs, reporter, final=True)
         success = float(result.final["success_rate"])
         return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)

@@ -25,7 +25,7 @@ from tests.support.small_search import run_here, small_search
 def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     """A pruned run ends in the step of its evaluation, also if that is played in another process."""
     spec, baseline = small_search(tmp_path, n_seeds=2)
-    spec = replace(spec, config=replace(spec.config, eval=EvalConfig(freq=40, episodes=2, workers=1)))
+    spec = replace(spec, config=replace(spec.config, eval=EvalConfig(freq=40, episodes=2, workers=1, keep_models=True)))
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
     run_here(study, spec, spec.space, 2)
@@ -36,6 +36,7 @@ def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     assert (has_score(first), has_score(second)) == (True, False)
     (result,) = tmp_path.glob("trials/1/dqn/*/result.json")
     assert json.loads(result.read_text())["timesteps"] == 40
+    assert not list(tmp_path.rglob("*.zip")), "trials keep no models"
 
 
 def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
