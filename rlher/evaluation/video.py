@@ -140,7 +140,8 @@ def record_video(
     yield recorder
     if recorder.failed or not recorder.episodes:
         return
-    (tile_height, tile_width, _), fps = recorder.shape, env.metadata.get("render_fps") or 30
+    tile_height, tile_width, _ = recorder.shape
+    fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
     down, right = tile_height + GAP, tile_width + GAP
     page_height, page_width = (side + side % 2 for side in (grid[1] * down - GAP, columns * right - GAP))  # for H.264
     with open_video(path, (page_width, page_height), fps) as append:

@@ -58,10 +58,11 @@ class ThreeSteps:
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
 def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> None:
     path, env = tmp_path / f"video{suffix}", ThreeSteps()
-    with record_video(path, env, EnvConfig(), 3, (2, 1), width=305, captions=False) as recorder:
+    config = EnvConfig(action_repeat=2)
+    with record_video(path, env, config, 3, (2, 1), width=305, captions=False) as recorder:
         assert len(list(play_episodes(env, lambda observation: np.zeros(1), 3, seed=1, on_step=recorder))) == 3
     frames = read_frames(path)
-    assert len(frames) == 2 * (4 + 15), "two pages of four frames, the last one shown for 1.5 s"
+    assert len(frames) == 2 * (4 + 8), "two pages of four frames, the last one shown for 1.5 s, 5 frames a second"
     assert frames[0].shape == (500, 304, 3), "at most 305 wide; even sides, for H.264"
     right = frames[0].shape[1] - 20
     assert frames[0][100, 100].mean() == pytest.approx(40, abs=4), "the first episode"
