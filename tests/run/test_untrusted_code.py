@@ -215,7 +215,7 @@ RECIPES = (
     "env.id: 'evil:Foo-v0'",
     "env.wrappers: ['evil.X']",
     "algo.activation: 'evil:X'",
-    "her: {goal_selection_strategy: mix, goal_mix.evil:X: 1}",
+    "her: {goal_selection_strategy: mix, goal_mix: {evil:X: 1}}",
     "algo: {policy_kwargs.optimizer_class: 'evil:X'}",
     "algo: {policy_kwargs: {a: 1}, policy_kwargs.optimizer_class: 'evil:X'}",
 )
