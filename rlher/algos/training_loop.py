@@ -136,8 +136,7 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
             self.num_timesteps += n_envs
             steps += 1
             callback.update_locals(locals())
-            if not callback.on_step():
-                return RolloutReturn(steps * n_envs, episodes, continue_training=False)
+            continues = callback.on_step()
             self._update_info_buffer(infos, dones)
             self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)  # type: ignore[arg-type]
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
@@ -151,6 +150,8 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
                     self.random_actions.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
+            if not continues:  # after the transition is stored: a checkpoint repeats the actions of stored steps only
+                return RolloutReturn(steps * n_envs, episodes, continue_training=False)
         callback.on_rollout_end()
         return RolloutReturn(steps * n_envs, episodes, continue_training=True)
 

@@ -126,7 +126,7 @@ def test_checkpoints_between_barriers_change_nothing(rlher) -> None:
 
 @pytest.mark.parametrize("last", [127, 260])
 def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> None:
-    """The step in which it ended is in no buffer, so the episode is replayed without it, also if it is the last."""
+    """The step in which it ended is stored and replayed, also if it is the last."""
     source = "from stable_baselines3.common.callbacks import BaseCallback\n"
     source += f"class Stop(BaseCallback):\n    def _on_step(self):\n        return self.num_timesteps != {last}\n"
     Path(f"ending{last}.py").write_text(source)

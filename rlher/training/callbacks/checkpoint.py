@@ -69,11 +69,8 @@ class CheckpointCallback(BaseCallback):
         """When a checkpoint between barriers is due."""
         self._restore_envs: Callable[[], None] | None = None
         """Restores the environments when training starts; None: there is nothing to restore."""
-        self._in_step = False
-        """Whether the newest step is not in the replay buffer yet. Callbacks are called before it is stored."""
 
     def _on_rollout_start(self) -> None:
-        self._in_step = False
         if self._restore_envs is not None:
             self._restore_envs()
             self._restore_envs = None
@@ -89,11 +86,7 @@ class CheckpointCallback(BaseCallback):
         self._stop.raise_if_requested()
 
     def _on_step(self) -> bool:
-        self._in_step = True
         return True
-
-    def _on_rollout_end(self) -> None:
-        self._in_step = False
 
     def _start_new_episodes(self) -> None:
         """Truncate the running episodes and start new ones in new environments."""
@@ -154,9 +147,7 @@ class CheckpointCallback(BaseCallback):
             "config": compared_values(self._run.config, "resume"),
         }
         checkpoint_state.save(folder, self.model, progress)
-        # A callback that ended training within a step leaves an action whose result is not in the buffer.
-        actions = self._envs.actions[:-1] if self._in_step else self._envs.actions
-        checkpoint_state.save_episodes(folder, actions, dict(self.model._last_obs))
+        checkpoint_state.save_episodes(folder, self._envs.actions, dict(self.model._last_obs))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
