@@ -55,8 +55,9 @@ class ActorCritic(FastUpdate):
         count = self.options.target_critics
         if count is not None and count > self.critic.n_critics:
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
-        self.batched_critics = BatchedMLP(self.critic.q_networks)
-        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks)
+        bf16 = self.options.precision == "bf16"
+        self.batched_critics = BatchedMLP(self.critic.q_networks, bf16)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = OptimizerStep(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = OptimizerStep(self.actor.optimizer, self.actor_params)
@@ -84,16 +85,14 @@ class ActorCritic(FastUpdate):
         polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
-        with self.autocast():
-            loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
+        loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
     def _actor_gradients(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
-        with self.autocast():
-            loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
-            losses = {"actor_loss": loss.detach()}
-            if batch.demonstrations is not None:
-                loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
+        loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
+        losses = {"actor_loss": loss.detach()}
+        if batch.demonstrations is not None:
+            loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
         return losses, auxiliary.detach(), th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
@@ -106,15 +105,15 @@ class ActorCritic(FastUpdate):
     def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.batched_target_critics(inputs, batch.target_critics, frozen=True).float())
+        return self.clamp_target_q(self.batched_target_critics(inputs, batch.target_critics, frozen=True))
 
     def q_values(self, batch: UpdateBatch) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
-        return self.batched_critics(th.cat((batch.obs, batch.actions), dim=1)).float()
+        return self.batched_critics(th.cat((batch.obs, batch.actions), dim=1))
 
     def actor_q_values(self, batch: UpdateBatch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
-        return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True).float()
+        return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -130,9 +129,8 @@ class ActorCritic(FastUpdate):
         total = th.zeros((), device=self.device)
         for _ in range(updates):
             samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            with self.autocast():
-                distances, _ = self._distances(self._features(samples.observations), samples.actions)
-                loss = distances.mean()
+            distances, _ = self._distances(self._features(samples.observations), samples.actions)
+            loss = distances.mean()
             # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
             total += loss.detach()
@@ -152,13 +150,13 @@ class ActorCritic(FastUpdate):
 
     def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
-        actor_actions = self.act(obs, deterministic=True).float()
+        actor_actions = self.act(obs, deterministic=True, forward=self.forward)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
 
     @th.no_grad()
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)).float())
+        return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)))
 
     # -------------------------------------------------------------------------------------- exploration
 

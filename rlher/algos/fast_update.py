@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +10,13 @@ from stable_baselines3.common.policies import BaseModel
 from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.networks import forward, has_batchable_layers, make_feature_fn, vector_keys
+from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import OverlappingAlgorithm
 from rlher.core.errors import RunError, describe_value
 
 Losses = dict[str, th.Tensor]
+Forward = Callable[[nn.Module, th.Tensor], th.Tensor]
 
 
 class UpdateBatch(NamedTuple):
@@ -104,8 +104,11 @@ class FastUpdate(OverlappingAlgorithm):
         """
         raise NotImplementedError
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1]."""
+    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
+        """Return actions (batch, …) for (batch, features); continuous ones in [-1, 1].
+
+        :param forward: evaluates a network; a loss passes ``self.forward``.
+        """
         raise NotImplementedError
 
     # --------------------------------------------------------------------------------------------- training
@@ -188,20 +191,8 @@ class FastUpdate(OverlappingAlgorithm):
         return values if bounds is None else values.clamp(*bounds)
 
     def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss, in float32, see ``options.precision``.
-
-        :param x: (batch, inputs).
-        """
-        if self.options.precision == "float32":
-            return network(x)
-        layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
-        return forward(layers, x).float()
-
-    def autocast(self) -> AbstractContextManager:
-        """Return the context in which losses are computed, see ``options.precision``."""
-        # No cache: it would keep bf16 copies of weights that the next update changes.
-        is_bf16 = self.options.precision == "bf16"
-        return th.autocast(self.device.type, th.bfloat16, enabled=is_bf16, cache_enabled=False)
+        """Return a network's output in a loss for x (batch, inputs), see ``options.precision``."""
+        return forward_bf16(network, x) if self.options.precision == "bf16" else network(x)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""

@@ -25,7 +25,7 @@ class UpdateOptions:
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.OverlappingAlgorithm`.
     :param compile: run the losses through ``torch.compile``.
-    :param precision: ``float32``, or ``bf16``: compute the losses under autocast; weights stay float32.
+    :param precision: ``float32``, or ``bf16``: compute wide layers of the losses in bf16; weights stay float32.
     """
 
     target_q_bounds: tuple[float | None, float | None] | None = None

@@ -4,7 +4,7 @@ A rule of CPU, batch and width decides, so the same machine always chooses the s
 when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch as th
@@ -41,18 +41,11 @@ def choose_precision(
     return engine, f"precision bf16: {'the CPU has units for it' if fast else 'slower than float32 here'}"
 
 
-def stays_float32(layer: nn.Linear, layers: Sequence[nn.Module]) -> bool:
-    """Return whether a layer is the last one, or narrow: bf16 would round a Q value of -20 by up to 0.06."""
-    return layer is layers[-1] or layer.out_features < MIN_OUTPUTS
+def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool = True) -> th.dtype:
+    """Return the dtype in which a layer of a network is computed; the weights stay float32.
 
-
-def matmul(function: Callable[..., th.Tensor], *operands: th.Tensor, float32: bool) -> th.Tensor:
-    """Return a layer's matrix product, under autocast in bf16.
-
-    :param function: computes the product of the operands.
-    :param float32: multiply in float32 also under autocast.
+    :param layers: of the network. The last one, and narrow ones, are computed in float32: bf16 would round a Q value of
+        -20 by up to 0.06.
     """
-    if not float32 or not th.is_autocast_enabled(operands[0].device.type):
-        return function(*operands)
-    with th.autocast(operands[0].device.type, enabled=False):
-        return function(*(operand.float() for operand in operands))
+    is_rounded = bf16 and layer is not layers[-1] and layer.out_features >= MIN_OUTPUTS
+    return th.bfloat16 if is_rounded else th.float32

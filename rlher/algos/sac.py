@@ -8,7 +8,7 @@ import torch as th
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Losses, UpdateBatch
+from rlher.algos.fast_update import Forward, Losses, UpdateBatch
 from rlher.algos.optimizer_steps import OptimizerStep
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
@@ -101,12 +101,12 @@ class SACUpdate(ActorCritic):
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
         return actions, log_prob.sum(dim=1, keepdim=True)
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
         """Return the mean action, or a sampled one."""
-        mean, log_std = self._gaussian(obs)
+        mean, log_std = self._gaussian(obs, forward)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
-    def _gaussian(self, obs: th.Tensor, forward: Any = nn.Module.__call__) -> tuple[th.Tensor, th.Tensor]:
+    def _gaussian(self, obs: th.Tensor, forward: Forward) -> tuple[th.Tensor, th.Tensor]:
         """Return mean and logarithm of the standard deviation of the actions before squashing."""
         latent = forward(self.actor.latent_pi, obs)
         mean, log_std = (forward(layer, latent) for layer in (self.actor.mu, self.actor.log_std))

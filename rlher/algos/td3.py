@@ -4,9 +4,10 @@ import stable_baselines3
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
+from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Losses, UpdateBatch
+from rlher.algos.fast_update import Forward, Losses, UpdateBatch
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
@@ -81,9 +82,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         polyak_update(self.actor_params, self._actor_target_params, 1.0)
         return loss
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
         """Return the actor's action."""
-        return self.actor.mu(obs)
+        return forward(self.actor.mu, obs)
 
 
 class DDPG(TD3, stable_baselines3.DDPG):
