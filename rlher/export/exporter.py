@@ -1,6 +1,7 @@
 """`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -140,6 +141,8 @@ def plain_model(chosen: ModelChoice, venv: VecEnv) -> tuple[OffPolicyAlgorithm, 
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
+    parameters = inspect.signature(model_class).parameters  # a user's class may take further arguments
+    arguments = {name: value for name, value in arguments.items() if name in parameters}
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     json_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)

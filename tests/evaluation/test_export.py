@@ -218,8 +218,10 @@ def test_the_card_has_the_measured_numbers(rlher, run: Path) -> None:
 
 
 def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
-    words = ("algo=sac", *BITS, "env.kwargs.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
-    words += ("algo.action_noise=0.1", "algo.learning_rate_schedule=linear")
+    source = "from rlher.algos import SAC\nclass Own(SAC):\n    def __init__(self, *args, delta, **kwargs):\n"
+    Path("own_sac.py").write_text(source + "        super().__init__(*args, **kwargs)\n")
+    words = ("algo=own_sac:Own", *BITS, "env.kwargs.continuous=true", "algo.ent_coef=auto_0.3", "algo.activation=tanh")
+    words += ("algo.kwargs.delta=0.5", "algo.action_noise=0.1", "algo.learning_rate_schedule=linear")
     _, folder = exported(rlher, *words, "algo.policy_kwargs={use_expln: true}")
     model = SAC.load(next(folder.glob("*.zip")))
     assert (model.ent_coef, model.batch_size, model.learning_rate(1)) == ("auto_0.3", 16, 0.001)
