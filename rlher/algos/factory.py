@@ -205,7 +205,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
     if algo.weight_decay:
         policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
-    by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate)
+    key = "algo.learning_rate_schedule"
+    by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate, key)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))

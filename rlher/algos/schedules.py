@@ -10,15 +10,15 @@ DECAY_SHARE = 0.25
 """Share of a run, at its end, in which ``constant_then_linear`` falls."""
 
 
-def make_schedule(kind: str, start: float) -> "Callable[[float], float] | float":
+def make_schedule(kind: str, start: float, key: str) -> "Callable[[float], float] | float":
     """Return a schedule in the form that Stable-Baselines3's constructors take.
 
     :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`, or ``module:function`` of a user's function. Its
         argument is the share of the run that remains (from 1 to 0). ``start`` is multiplied by its value.
     :param start: the number at the beginning.
+    :param key: config key of the schedule, for messages.
     """
     if ":" in kind:
-        key = "algo.learning_rate_schedule"
         factor = bind_arguments(key, import_object(key, kind), {})
         return lambda progress_remaining: start * float(factor(progress_remaining))
     if kind == "constant_then_linear":

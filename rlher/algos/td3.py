@@ -26,8 +26,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
-        kind = self.options.target_policy_noise_schedule
-        self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise))
+        kind, key = self.options.target_policy_noise_schedule, "algo.target_policy_noise_schedule"
+        self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise, key))
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""

@@ -73,7 +73,7 @@ def test_no_action_is_held_beyond_the_end_of_its_episode():
 def test_schedules_of_the_learning_rate(kind, expected):
     model = from_config("sac", learning_rate=2.0, learning_rate_schedule=kind)
     assert [model.lr_schedule(remaining) for remaining in (1, 0.75, 0.5, 0)] == pytest.approx(expected)
-    assert make_schedule("constant", 2.0) == 2.0
+    assert make_schedule("constant", 2.0, "key") == 2.0
 
 
 def test_gsde_is_refused():
