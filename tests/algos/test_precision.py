@@ -1,15 +1,11 @@
 """The precision of the losses is chosen by sizes and processor, and kept; outputs of networks are float32."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch as th
 from torch import nn
 
 from rlher.algos import precision
-from rlher.algos.fast_update import FastUpdate
-from rlher.algos.networks import BatchedMLP
-from rlher.algos.options import UpdateOptions
+from rlher.algos.networks import BatchedMLP, forward_bf16
 from rlher.algos.precision import choose_precision
 from rlher.config.training import EngineConfig
 
@@ -60,9 +56,6 @@ def test_outputs_are_float32(layer_norm: bool, outputs: int) -> None:
         for parameter in (network[-1].weight, network[-1].bias):
             parameter.zero_()
         network[-1].bias += -20.06
-    model = SimpleNamespace(options=UpdateOptions(precision="bf16"))
-    single = FastUpdate.forward(model, network, th.ones(4, 3))
-    batched = BatchedMLP([network], bf16=True)(th.ones(4, 3))
-    for values in (single, batched):
+    for values in (forward_bf16(network, th.ones(4, 3)), BatchedMLP([network], bf16=True)(th.ones(4, 3))):
         assert values.dtype == th.float32
         assert th.allclose(values, th.tensor(-20.06))
