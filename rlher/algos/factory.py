@@ -43,7 +43,13 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
-OTHER_KEYS = {"n_steps": "her.n_steps", "options": "engine", "seed": "seed", "device": "device"}
+OTHER_KEYS = {
+    "n_steps": "her.n_steps",
+    "replay_buffer_kwargs": "keys of her",
+    "options": "engine",
+    "seed": "seed",
+    "device": "device",
+}
 """Arguments of the algorithms that are set by keys of other sections."""
 
 FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_noise")
@@ -121,7 +127,8 @@ def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> No
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlappingAlgorithm:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
-    return _construct(config, venv, device, seed=0, buffer_size=1)
+    with preserve_rng_state():  # a model seeds the global generators, which a script may use
+        return _construct(config, venv, device, seed=0, buffer_size=1)
 
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:

@@ -116,7 +116,9 @@ class FastUpdate(OverlappingAlgorithm):
     def _setup_model(self) -> None:
         super()._setup_model()
         if not all(has_batchable_layers(network) for network in self.networks()):
-            self.fallback_reason = "the fast update supports no images, and no learnt or shared features"
+            self.fallback_reason = (
+                "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
+            )
             if changed := self.options.non_sb3_options():
                 raise ValueError(f"{changed} cannot be used: {self.fallback_reason}; leave it out")
             return

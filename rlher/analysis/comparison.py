@@ -18,7 +18,7 @@ from rlher.config.commands import CurvesConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
-from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE
+from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE, TARGET_PERCENT
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
@@ -88,7 +88,9 @@ def _summary_row(group: Group) -> dict[str, object]:
         "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
         **{f"steps_to_{level}": float(np.median(per_run)) for level, per_run in steps.items()},
         **{f"never_{level}": int(np.isinf(per_run).sum()) for level, per_run in steps.items()},
-        "seconds_to_90": float(np.median([run.first_reaching(0.9, "wall_seconds") for run in group.runs])),
+        "target_seconds": float(
+            np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs])
+        ),
         "timesteps": max(run.timesteps for run in group.runs),
     }
 
@@ -102,7 +104,9 @@ def _summary_cells(row: NumbersRow) -> Cells:
         "per seed": " / ".join(f"{100 * final:.0f}" for final in row["per_seed"]),
         METRICS_BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
-        "minutes to 90%": f"{row['seconds_to_90'] / 60:.1f}" if np.isfinite(row["seconds_to_90"]) else MISSING,
+        f"minutes to {TARGET_PERCENT}%": f"{row['target_seconds'] / 60:.1f}"
+        if np.isfinite(row["target_seconds"])
+        else MISSING,
         "steps": f"{row['timesteps']:,}",
     }
 

@@ -7,6 +7,7 @@ which some commands write into a file. A module imports what is slow to import
 (torch, Stable-Baselines3, Optuna) inside ``run``, so that help and completion stay fast.
 """
 
+import contextlib
 import functools
 import importlib
 import pkgutil
@@ -99,7 +100,7 @@ def load_command(name: str) -> Command:
         module = importlib.import_module(_modules()[name])
     except ImportError as error:
         raise UserError(f"the command {name} cannot be imported: {describe_error(error)}.") from error
-    summary = (module.__doc__ or "").splitlines()[0].rstrip(".")
+    summary = (module.__doc__ or name).splitlines()[0].rstrip(".")
     return Command(name, summary, get_type_hints(module.run)["config"], module)
 
 
@@ -108,5 +109,6 @@ def known_keys() -> dict[str, Field]:
     """Return the dotted keys of every command, algorithm and environment."""
     keys: dict[str, Field] = {}
     for name in command_names():
-        keys |= dotted_keys(load_command(name).schema)
+        with contextlib.suppress(UserError):  # a command of a plugin that cannot be imported
+            keys |= dotted_keys(load_command(name).schema)
     return keys | run_keys()

@@ -26,9 +26,11 @@ from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import AgentConfig, ExportConfig
 from rlher.config.environment import EnvConfig
+from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, user_error_on_write, write_json
+from rlher.core.nested import leaves
 from rlher.core.safe_files import finite_float, links_outside, read_json, require_no_link
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, wrappers
@@ -68,11 +70,15 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_pushable(config.push)
     print(escape_control(chosen.name), file=sys.stderr)
     with user_error_on_write(folder):
-        if config.output is None and folder.exists():
-            shutil.rmtree(folder)  # play.py would import what somebody else has put there
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
+        parent = (
+            run.folder if config.output is None else folder
+        )  # beside the earlier export, until this one is complete
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
             notes = _write(chosen, Path(temporary), config.format == "onnx")
+            if config.output is None and folder.exists():
+                shutil.rmtree(folder)  # play.py would import what somebody else has put there
+            folder.mkdir(exist_ok=True)
             files = [path.replace(folder / path.name).name for path in Path(temporary).iterdir()]
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
@@ -113,7 +119,7 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(chosen, env, run_policy)
-        packages, env_notes = _env_needs(config.env, env)
+        packages, needs_notes = _needs(config, env)
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
@@ -122,7 +128,7 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
         shutil.copyfile(clip, folder / "replay.mp4")
     packages |= {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
     (folder / "requirements.txt").write_text(_requirements(packages))
-    notes = [UNTRAINED_CRITICS, *env_notes] if getattr(config.algo, "layer_norm_critics", False) else env_notes
+    notes = [UNTRAINED_CRITICS, *needs_notes] if getattr(config.algo, "layer_norm_critics", False) else needs_notes
     card = model_card(run, model, file, measured, notes, "replay.mp4" if has_clip else None, onnx)
     (folder / "README.md").write_text(card)
     return notes
@@ -240,14 +246,16 @@ def _registering_modules(env: EnvConfig) -> list[str]:
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 
-def _env_needs(config: EnvConfig, env: gym.Env) -> tuple[set[str], list[str]]:
-    """Return the packages that an environment needs, and a note on each requirement that no package provides."""
-    paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.wrappers]
-    modules = {*_registering_modules(config), *(path.partition(":")[0] for path in paths)}
-    packages = {module: module.partition(".")[0] for module in modules - {*config.modules}}
+def _needs(config: TrainConfig, env: gym.Env) -> tuple[set[str], list[str]]:
+    """Return the packages that environment and policy need, and a note on each requirement that no package provides."""
+    paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
+    of_policy = leaves([config.algo.activation, config.algo.policy_kwargs])
+    paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
+    modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
+    packages = {module: module.partition(".")[0] for module in modules - {*config.env.modules}}
     installed = metadata.packages_distributions()
     missing = {module for module in modules if packages.get(module) not in installed}
-    notes = [f"The environment needs `{module}`, which is not part of this folder." for module in sorted(missing)]
+    notes = [f"Playing the agent needs `{module}`, which is not part of this folder." for module in sorted(missing)]
     env_class = type(env.unwrapped)
     if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
         notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")

@@ -4,6 +4,7 @@ To add a priority, write a subclass of :class:`Priority` and enter it in :data:`
 """
 
 import contextlib
+import json
 import math
 from typing import Any
 
@@ -29,7 +30,8 @@ class Priority:
     """
 
     def __init__(self, storage: Storage, **options: Any) -> None:
-        self.options: dict[str, Any] = {"priority": type(self).__name__, **options}
+        # As they are read from a file: a tuple is a list in JSON.
+        self.options = json.loads(json.dumps({"priority": type(self).__name__, **options}, default=str))
         self.reset(storage)
 
     def reset(self, storage: Storage) -> None:
