@@ -32,6 +32,9 @@ class HerConfig:
     goal_mix: dict[str, float] = experiment_key(
         {}, "weights of the strategies of `mix`; empty: the default weights", may_name_code=True
     )
+    goal_mix_start: int = experiment_key(
+        0, "stored transitions from which on `mix` has its weights; `future` before", low=0
+    )
     n_steps: int = experiment_key(1, "steps of an n-step return", low=1)
     priority: str = experiment_key("uniform", "sampling of transitions", choices=tuple(PRIORITIES), may_name_code=True)
     priority_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of the priority's class")

@@ -82,6 +82,7 @@ class Relabeller:
                 episode_first_ids=storage.first_id.take(episodes),
                 episode_last_ids=storage.last_id.take(episodes),
                 rng=rng,
+                n_stored=storage.n_transitions,
                 sample_transitions=lambda count: storage.sample(count, rng),
                 achieved_goals=lambda ids: storage.next_achieved[storage.positions(ids)],
                 is_stored=storage.is_stored,

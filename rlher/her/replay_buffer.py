@@ -87,6 +87,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
     :param goal_selection_kwargs: keyword arguments of a user's strategy, also in a ``mix``.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the original goal.
+    :param goal_mix_start: number of stored transitions from which on a ``mix`` has its weights; ``future`` before.
     :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns; must be the algorithm's.
@@ -122,6 +123,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         seed: int | None = None,
         goal_selection_kwargs: Mapping[str, Any] | None = None,
         goal_mix: Mapping[str | Strategy, float] | None = None,
+        goal_mix_start: int = 0,
         goal_gamma: float | None = None,
         n_steps: int = 1,
         gamma: float = 0.99,
@@ -138,7 +140,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         goal_size = _goal_size(observation_space)
         goal_gamma = gamma if goal_gamma is None else goal_gamma
         strategies = resolve_mix(goal_mix, goal_selection_kwargs, goal_gamma)
-        strategy = resolve_strategy(goal_selection_strategy, goal_selection_kwargs, goal_gamma, strategies)
+        strategy = resolve_strategy(
+            goal_selection_strategy, goal_selection_kwargs, goal_gamma, strategies, goal_mix_start
+        )
         if goal_part_weights is not None:
             _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.

@@ -48,6 +48,7 @@ class GoalRequest:
     :param episode_first_ids: (n,) ids of the first transitions of their episodes.
     :param episode_last_ids: (n,) ids of the last transitions of their episodes; of the newest ones while these run.
     :param rng: the buffer's generator.
+    :param n_stored: number of stored transitions.
     :param sample_transitions: returns the given number of ids, sampled uniformly from all stored transitions.
     :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
     :param is_stored: returns (m,) whether these (m,) numbers are ids of stored transitions.
@@ -57,6 +58,7 @@ class GoalRequest:
     episode_first_ids: Ids
     episode_last_ids: Ids
     rng: np.random.Generator
+    n_stored: int
     sample_transitions: Callable[[int], Ids]
     achieved_goals: Callable[[Ids], NDArray]
     is_stored: Callable[[Ids], NDArray[np.bool_]]
@@ -129,11 +131,16 @@ def original(request: GoalRequest) -> Ids:
     return DESIRED - request.ids
 
 
-def mix(request: GoalRequest, strategies: Mix) -> Ids:
+def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
     """Sample a strategy for each transition by weight, then a goal by that strategy.
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
+
+    :param start: number of stored transitions from which on the weights count; with fewer, as :func:`future`. mrl
+        starts FetchSlide's mix at 25,000.
     """
+    if request.n_stored < start:
+        return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
     chosen = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
     goals = np.empty(len(request), np.int64)
@@ -156,6 +163,7 @@ def resolve_strategy(
     kwargs: Mapping[str, Any] | None = None,
     gamma: float = 0.95,
     strategies: Mix = (),
+    start: int = 0,
     key: str = "her.goal_selection_strategy",
 ) -> Strategy:
     """Return a strategy, with its arguments bound.
@@ -163,7 +171,7 @@ def resolve_strategy(
     :param name: of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its ``module:name``.
     :param kwargs: keyword arguments of the user's function or class.
     :param gamma: argument of :func:`geometric`.
-    :param strategies: argument of :func:`mix`.
+    :param strategies, start: arguments of :func:`mix`.
     :param key: config key that names it, for messages.
     :raises ValueError: no such strategy.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
@@ -175,7 +183,10 @@ def resolve_strategy(
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
         raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    arguments: dict[str, dict[str, Any]] = {"geometric": {"gamma": gamma}, "mix": {"strategies": strategies}}
+    arguments: dict[str, dict[str, Any]] = {
+        "geometric": {"gamma": gamma},
+        "mix": {"strategies": strategies, "start": start},
+    }
     return partial(STRATEGIES[known], **arguments[known]) if known in arguments else STRATEGIES[known]
 
 

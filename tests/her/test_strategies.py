@@ -27,6 +27,7 @@ def sample_many(name, t, T, count=20_000, first=100, **options):
         episode_first_ids=np.full(count, first),
         episode_last_ids=np.full(count, first + T - 1),
         rng=np.random.default_rng(0),
+        n_stored=20,
         sample_transitions=lambda n: np.full(n, 7),
         achieved_goals=lambda ids: ids[:, None],
         is_stored=lambda ids: ids >= 0,
@@ -92,6 +93,13 @@ def test_mix_follows_its_weights():
     ids = sample_many("mix", 48, 50, count=50_000, strategies=resolve_mix(weights)) + 100
     counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == DESIRED - 148)]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("start", "goals"), [(20, {149}), (21, {148, 149})])
+def test_mix_has_its_weights_from_the_start_on(start, goals):
+    """Twenty transitions are stored."""
+    ids = sample_many("mix", 48, 50, count=100, strategies=resolve_mix({"final": 1}), start=start) + 100
+    assert set(ids) == goals
 
 
 @pytest.mark.parametrize("per_row", [False, True])
