@@ -20,7 +20,7 @@ bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
 push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
 push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 algo.layer_norm_critics=true|0,1,2,3,4
 push-td3|algo=td3 env=FetchPush-v4
-slide-td3|algo=td3 env=FetchSlide-v4|0,1
+slide-mix-td3|algo=td3 env=FetchSlide-v4|0
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
