@@ -58,9 +58,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
     of_words, of_paths = _sort_words(words, command, flag_values, config_dirs)
-    of_flags = {key: [value] for key, value in rl_zoo.parameters(zoo_params).items()}
+    of_flags: dict[str, list[Any]] = {}
     for key, value in flag_values.items():
         of_flags |= _flag_override(key, value, command, config_dirs)
+    of_flags |= {key: [value] for key, value in rl_zoo.parameters(zoo_params).items()}
     _require_distinct_keys(of_words, of_paths, of_flags)
     overrides = of_words | of_paths | of_flags
     if not is_sweep:
