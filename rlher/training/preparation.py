@@ -48,20 +48,17 @@ class TrainingSetup:
 
 
 @contextmanager
-def prepare(
-    config: TrainConfig, from_checkpoint: bool = False, env_is_checked: bool = False
-) -> Iterator[TrainingSetup]:
+def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
     :param from_checkpoint: a checkpoint is loaded next; it holds the demonstrations, so their dataset is not read.
-    :param env_is_checked: the environment was checked, and its open values are filled in, as in the trials of a search.
     :raises UserError: the config cannot be trained.
     """
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
-    env, env_notes = (config.env, []) if env_is_checked else _checked_env(config.env)
+    env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     records_actions = config.checkpoint.freq is not None

@@ -30,21 +30,16 @@ LOG_INTERVAL = 4
 
 
 def train_new_run(
-    config: TrainConfig,
-    command: str,
-    on_evaluation: OnEvaluation = None,
-    evaluate_at_end: bool = True,
-    env_is_checked: bool = False,
+    config: TrainConfig, command: str, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
-    :param env_is_checked: see :func:`prepare`.
     :raises UserError: the config cannot be trained; nothing was written.
     """
-    with prepare(config, env_is_checked=env_is_checked) as setup:
+    with prepare(config) as setup:
         run = run_folder.create(setup.config, config, setup.working_folder, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):

@@ -70,7 +70,7 @@ class StudySpec(ABC):
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
         reporter.rows = []  # those of the seed before
-        run, result = train_new_run(run_config, self.command, reporter, final, env_is_checked=True)
+        run, result = train_new_run(run_config, self.command, reporter, final)
         if not final:  # the models of a hundred trials are gigabytes
             for path in (*map(run.model_path, MODELS), *run.folder.glob("models/*.zip")):
                 path.unlink(missing_ok=True)
