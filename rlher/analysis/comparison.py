@@ -88,7 +88,7 @@ def _summary_row(group: Group) -> dict[str, object]:
         "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
         **{f"steps_to_{level}": float(np.median(per_run)) for level, per_run in steps.items()},
         **{f"never_{level}": int(np.isinf(per_run).sum()) for level, per_run in steps.items()},
-        "target_seconds": float(
+        f"seconds_to_{TARGET_PERCENT}": float(
             np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs])
         ),
         "timesteps": max(run.timesteps for run in group.runs),
@@ -96,6 +96,7 @@ def _summary_row(group: Group) -> dict[str, object]:
 
 
 def _summary_cells(row: NumbersRow) -> Cells:
+    seconds = row[f"seconds_to_{TARGET_PERCENT}"]
     return {
         "env": row["env"],
         "agent": row["agent"],
@@ -104,9 +105,7 @@ def _summary_cells(row: NumbersRow) -> Cells:
         "per seed": " / ".join(f"{100 * final:.0f}" for final in row["per_seed"]),
         METRICS_BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
         **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
-        f"minutes to {TARGET_PERCENT}%": f"{row['target_seconds'] / 60:.1f}"
-        if np.isfinite(row["target_seconds"])
-        else MISSING,
+        f"minutes to {TARGET_PERCENT}%": f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING,
         "steps": f"{row['timesteps']:,}",
     }
 

@@ -58,7 +58,7 @@ class RewardFunction:
 
 
 def local_env(env: Any) -> Any:
-    """Return an environment of a vectorised environment that is in this process; None: there is none.
+    """Return an environment in this process whose ``compute_reward`` can be called directly, or None.
 
     :param env: an SB3 ``VecEnv``. It may have a ``reward_env``, an environment in this process.
     """
