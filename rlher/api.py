@@ -14,12 +14,19 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.cli import resume
-from rlher.cli.command import load_command
-from rlher.cli.composition import ComposedConfig, compose_overrides
-from rlher.config.commands import AgentConfig
+from rlher.composition.compose import ComposedConfig, changed_config, compose
+from rlher.composition.override_syntax import literal, override_words
+from rlher.config.commands import (
+    AgentConfig,
+    CheckConfig,
+    CompareConfig,
+    EnjoyConfig,
+    EvaluateConfig,
+    ExportConfig,
+    PlotConfig,
+    ReportConfig,
+)
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import literal, override_words
 from rlher.config.training import TrainConfig
 from rlher.core.console import command_line, escape_control, warn
 from rlher.core.current_folder import ignore_current_folder
@@ -103,7 +110,7 @@ class Run:
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
-        config = _compose("evaluate", _overrides(vars(self._source) | keys))
+        config = compose(EvaluateConfig, _overrides(vars(self._source) | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -115,11 +122,10 @@ class Run:
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
         :raises UserError: there is no model, or a key is invalid.
         """
-        from rlher.cli.commands import enjoy
+        from rlher.demonstrations.enjoy import enjoy
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        command = command_line(["rlher", "enjoy", *override_words(overrides)])
-        code = enjoy.run(_compose("enjoy", overrides), command)
+        code = enjoy(compose(EnjoyConfig, overrides))
         return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":
@@ -148,7 +154,7 @@ class Run:
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
-        config = _compose("export", _overrides({**keys, "output": folder, "format": format}))
+        config = compose(ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
@@ -169,7 +175,7 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command = command_line(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
-            _finished_run(*start_training(resume.changed_config(self._run, overrides), command, self._run))
+            _finished_run(*start_training(changed_config(self._run, overrides), command, self._run))
         finally:
             self._reload()
         return self
@@ -256,7 +262,7 @@ def train(
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
-    config = _compose("train", overrides)
+    config = compose(TrainConfig, overrides)
     return _finished_run(*start_training(config, command_line(["rlher", "train", *override_words(overrides)])))
 
 
@@ -327,7 +333,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    config = _compose("compare", _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
+    config = compose(CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
     compared = comparison.table(table, comparison.load_compared(config), format or "text")
     if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
@@ -362,7 +368,7 @@ def plot(
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = _compose("plot", _overrides({"runs": _run_paths(runs), "by": by, "style": _style.get(), **keys}))
+    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, "style": _style.get(), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -401,7 +407,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    return write_report(_compose("report", overrides), command_line(["rlher", "report", *override_words(overrides)]))
+    return write_report(compose(ReportConfig, overrides), command_line(["rlher", "report", *override_words(overrides)]))
 
 
 def check(env: str, **keys: Any) -> dict[str, Any]:
@@ -458,7 +464,7 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
-    jobs = [ComposedConfig(of_seed, _compose("train", of_seed)) for of_seed in of_seeds]
+    jobs = [ComposedConfig(of_seed, compose(TrainConfig, of_seed)) for of_seed in of_seeds]
     existing = [lookup.find_experiment(job.config) for job in jobs]
     earlier = [folder.resolve() for folder in existing if folder]  # somebody else may have trained these
     trained, code = train_sweep(jobs)
@@ -474,15 +480,7 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
-    return _compose("check", _overrides({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
-
-
-def _compose(command: str, overrides: Mapping[str, Any]) -> Any:
-    """Return the config of a command.
-
-    :raises UserError: unknown key or invalid value.
-    """
-    return compose_overrides(load_command(command), overrides)
+    return compose(CheckConfig, _overrides({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
 
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:

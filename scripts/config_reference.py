@@ -6,7 +6,7 @@ from dataclasses import Field, fields, is_dataclass
 import yaml
 
 from rlher.cli.command import command_names, load_command
-from rlher.cli.groups import GROUPS, options
+from rlher.composition.groups import GROUPS, options
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys

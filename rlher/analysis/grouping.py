@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
+from rlher.composition.override_syntax import split_name
 from rlher.config.commands import CurvesConfig
-from rlher.config.override_syntax import split_name
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean

@@ -23,8 +23,8 @@ from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, rea
 from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
 from rlher.analysis.tables import MISSING
+from rlher.composition.override_syntax import override_value
 from rlher.config.commands import ReportConfig
-from rlher.config.override_syntax import override_value
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
 from rlher.core.files import output_file

@@ -11,14 +11,14 @@ import contextlib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from types import ModuleType
 from typing import Any, get_type_hints
 
 from rlher.cli import commands
-from rlher.cli.groups import GROUPS
-from rlher.config.algorithms import ALGORITHMS
+from rlher.composition.groups import GROUPS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.plugins import plugin_values
@@ -45,6 +45,15 @@ class Command:
         keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key)) and key.name != "runs"]
         return {"--" + key.name.replace("_", "-"): key for key in keys}
 
+    @functools.cached_property
+    def keys(self) -> dict[str, Field]:
+        """Its config keys, with those of every algorithm and environment."""
+        sections = {"algo": run_keys(), "env": dotted_keys(EnvConfig, "env.")}
+        keys = dotted_keys(self.schema)
+        for group in self.groups:
+            keys |= {key: field for key, field in sections.get(group, {}).items() if key.startswith(f"{group}.")}
+        return keys
+
     @property
     def positional(self) -> Field | None:
         """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
@@ -54,21 +63,6 @@ class Command:
     def groups(self) -> list[str]:
         """Its config groups."""
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
-
-    def keys(self, choices: Mapping[str, Any]) -> dict[str, Field]:
-        """Return its config keys, with those of the chosen algorithm and environment.
-
-        :param choices: names by group.
-        """
-        keys, algo = dotted_keys(self.schema), choices.get("algo")
-        if algo in ALGORITHMS:
-            keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
-        return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})
-
-    def choices(self) -> dict[str, str | None]:
-        """Return the algorithm and the environment that it has by default."""
-        sections = [field for field in fields(self.schema) if field.name in ("algo", "env")]
-        return {section.name: section.metadata.get("choice") for section in sections}
 
     def run(self, config: Any, command_line: str) -> int:
         """Run it and return the exit code."""
@@ -104,11 +98,16 @@ def load_command(name: str) -> Command:
     return Command(name, summary, get_type_hints(module.run)["config"], module)
 
 
-@functools.cache
-def known_keys() -> dict[str, Field]:
-    """Return the dotted keys of every command, algorithm and environment."""
-    keys: dict[str, Field] = {}
+def commands_with_key(key: str) -> list[str]:
+    """Return the names of the commands that have a key."""
+    names = []
     for name in command_names():
         with contextlib.suppress(UserError):  # a command of a plugin that cannot be imported
-            keys |= dotted_keys(load_command(name).schema)
-    return keys | run_keys()
+            names += [name] if key in load_command(name).keys else []
+    return names
+
+
+def command_line_choices(words: Sequence[str]) -> dict[str, str]:
+    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
+    lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
+    return dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
-from rlher.cli.command import command_names, load_command
+from rlher.cli.command import command_line_choices, command_names, load_command
 from rlher.core.errors import UserError
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -55,13 +55,14 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return command_names()
-    from rlher.cli.groups import command_line_choices, options
+    from rlher.composition.compose import config_keys, default_choices
+    from rlher.composition.groups import options
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = command.keys(command.choices() | command_line_choices(before))
+    keys = config_keys(command.schema, default_choices(command.schema) | command_line_choices(before))
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

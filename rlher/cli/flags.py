@@ -1,6 +1,7 @@
 """The words of a command line as overrides: flags, positional words, and names without a key."""
 
 import argparse
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
@@ -8,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
-from rlher.cli.command import Command, known_keys, load_command
-from rlher.cli.groups import options
-from rlher.cli.overrides import SHORT_KEYS, parse_override, text_value
+from rlher.cli.command import Command, commands_with_key, load_command
+from rlher.composition.compose import ComposedConfig, compose
+from rlher.composition.groups import options
+from rlher.composition.override_syntax import literal, override_value, parse_override, split_name, text_value
+from rlher.composition.overrides import SHORT_KEYS
 from rlher.config.key import takes_list, takes_text
-from rlher.config.override_syntax import literal, override_value, split_name
 from rlher.core.errors import UserError, did_you_mean
 
 LATEST = "latest"
@@ -33,6 +35,15 @@ class CommandLine(NamedTuple):
     is_sweep: bool = False
     prints_config: bool = False
     config_dirs: Sequence[str] = ()
+
+    def compose(self, schema: type) -> list[ComposedConfig]:
+        """Compose the config, or the configs of a sweep: one for each combination of its values.
+
+        :raises UserError: one cannot be composed, or a value is invalid.
+        """
+        combinations = itertools.product(*self.overrides.values())
+        jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
+        return [ComposedConfig(overrides, compose(schema, overrides, self.config_dirs)) for overrides in jobs]
 
     def words(self) -> list[str]:
         """Return its overrides as words."""
@@ -65,7 +76,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     _require_distinct_keys(of_words, of_paths, of_flags)
     overrides = of_words | of_paths | of_flags
     if not is_sweep:
-        _require_single_values(overrides)
+        _require_single_values(command, overrides)
     if zoo_file is not None:
         of_file = rl_zoo.file_overrides(Path(zoo_file), overrides)
         overrides = {key: [value] for key, value in of_file.items()} | overrides
@@ -74,14 +85,14 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
 
 def _flag_override(key: str, value: str | bool, command: Command, config_dirs: Sequence[str]) -> dict[str, list[Any]]:
     """Return the values of a flag by key."""
-    field = command.keys({}).get(key)  # None: a group, of which a sweep may have several names
+    field = command.keys.get(key)  # None: a group, of which a sweep may have several names
     if isinstance(value, bool):
         return {key: [value]}
     if field and takes_list(field) and not value.startswith(("[", "{")):  # --by algo,seed
         return {key: [[literal(entry) for entry in value.split(",") if entry]]}
     if field and takes_text(field) and not takes_list(field):
         return {key: [text_value(value)]}
-    return parse_override(f"{key}={value}", config_dirs)
+    return parse_override(key, value, field, config_dirs)
 
 
 def _sort_words(
@@ -116,7 +127,12 @@ def _override(word: str, command: Command, config_dirs: Sequence[str]) -> dict[s
     if word in group_of_name:
         return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
-        return parse_override(word, config_dirs)
+        name, _, text = word.partition("=")
+        key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
+        field = command.keys.get(SHORT_KEYS.get(key, key))
+        if field is None and key not in command.groups and (owners := commands_with_key(key)):
+            raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
+        return parse_override(key, text, field, config_dirs)
     flag = "--" + word.replace("_", "-")
     near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, group_of_name)
     as_env = f"; an environment of your own is env={word}" if "env" in command.groups else ""
@@ -165,12 +181,12 @@ def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
         raise UserError(f"{twice[0]} is given twice; leave one out.")
 
 
-def _require_single_values(overrides: Mapping[str, list[Any]]) -> None:
+def _require_single_values(command: Command, overrides: Mapping[str, list[Any]]) -> None:
     """Raise UserError if a key has several values, which only a sweep may have."""
     for key, values in overrides.items():
         if len(values) > 1:
             text = ",".join(map(override_value, values))
-            is_list = key in known_keys() and takes_list(known_keys()[key])
+            is_list = key in command.keys and takes_list(command.keys[key])
             advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
             raise UserError(f"{key}={text} has several values; {advice}.")
 
@@ -181,5 +197,5 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
     ``NAME=folder`` names a curve where a command takes several runs and has no such key.
     """
     folder, name = split_name(word)
-    is_named = takes_list(positional) and name not in command.keys({}) and ("/" in folder or Path(folder).is_dir())
+    is_named = takes_list(positional) and name not in command.keys and ("/" in folder or Path(folder).is_dir())
     return not name or is_named

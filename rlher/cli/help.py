@@ -6,12 +6,11 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.command import Command, command_names, load_command
-from rlher.cli.composition import compose
+from rlher.cli.command import Command, command_line_choices, command_names, load_command
 from rlher.cli.flags import parse
-from rlher.cli.groups import command_line_choices, options
+from rlher.composition.groups import options
+from rlher.composition.override_syntax import override_value
 from rlher.config.key import default_of, values_by_key
-from rlher.config.override_syntax import override_value
 from rlher.core.console import output_width
 
 EXAMPLES = (
@@ -110,7 +109,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
     words = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
     if "recipe" in command.groups:
         words.append("recipe=null")
-    (job,) = compose(command, parse(command.name, words))
+    (job,) = parse(command.name, words).compose(command.schema)
     return job.config
 
 

@@ -17,10 +17,10 @@ import rlher
 import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
-from rlher.cli.command import Command, command_names, load_command
+from rlher.cli.command import Command, command_line_choices, command_names, load_command
 from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
 from rlher.core.current_folder import ignore_current_folder
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_files import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
 
@@ -47,11 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rlher: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:
-        from rlher.cli.messages import explain
-
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
-        message = explain(error)
+        message = _explain(error)
         if message is None:
             raise error.with_traceback(_from_user_code(error.__traceback__)) from error.__cause__
         warn(message)
@@ -71,7 +69,6 @@ def dispatch(argv: list[str]) -> int:
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, resume
-    from rlher.cli.groups import command_line_choices
 
     has_command = not (argv[0].startswith("-") and command_line_choices(argv))  # RL Zoo's lines have none
     name, *words = argv if has_command else ["optimize" if "--n-trials" in argv else "train", *argv]
@@ -104,9 +101,7 @@ def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> 
     :param words: of the command line, which the run folder records.
     :raises UserError: the config is invalid.
     """
-    from rlher.cli.composition import compose
-
-    jobs = compose(command, line)
+    jobs = line.compose(command.schema)
     if line.prints_config:
         print("\n".join(map(redact, dump_yaml(asdict(jobs[0].config)).splitlines())))
         return 0
@@ -118,6 +113,21 @@ def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> 
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)
+
+
+def _explain(error: Exception) -> str | None:
+    """Return the message for the user, or None if the exception is a bug."""
+    if isinstance(error, ReportedError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"cannot read or write {error.filename or 'stdout or a file'}: {os_error_reason(error)}."
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
+    if isinstance(error, ValueError) and "before 1980" in str(error):  # of a zip file
+        return "the clock of this machine is before 1980, which no model file can hold; set it."
+    return None
 
 
 def _from_user_code(error_traceback: TracebackType | None) -> TracebackType | None:

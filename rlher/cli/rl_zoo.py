@@ -14,7 +14,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli.overrides import config_values
+from rlher.composition.overrides import config_values
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
 from rlher.core.errors import UserError

@@ -19,8 +19,8 @@ from typing import Any
 import tenacity
 from omegaconf import OmegaConf
 
+from rlher.composition.override_syntax import override_words
 from rlher.config.key import to_object, values_by_key
-from rlher.config.override_syntax import override_words
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
 from rlher.core.console import command_line, warn

@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 from optuna.study import Study
 
+from rlher.composition.override_syntax import literal, override_words
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
-from rlher.config.override_syntax import literal, override_words
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table

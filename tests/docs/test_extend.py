@@ -13,9 +13,9 @@ import yaml
 from same_run import differences
 
 import rlher as api
-from rlher.cli.command import load_command
-from rlher.cli.composition import compose, compose_overrides
 from rlher.cli.flags import parse
+from rlher.composition.compose import compose
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.run import lookup
 from rlher.run.trust import UntrustedCode
@@ -102,11 +102,11 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 
 
 def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
-    jobs = compose(load_command("train"), parse("train", ["-m", "algo=td3,my_code:SmoothSAC"]))
+    jobs = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"]).compose(TrainConfig)
     found = [(job.config.algo.name, job.config.algo.model) for job in jobs]
     assert found == [("td3", None), ("sac", "my_code:SmoothSAC")]
     with pytest.raises(UserError):
-        compose_overrides(load_command("train"), {"algo": "my_code:Relative"})
+        compose(TrainConfig, {"algo": "my_code:Relative"})
 
 
 def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
@@ -193,7 +193,7 @@ def _extractor(base: str, body: str) -> str:
 def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) -> None:
     name = _extractor("CombinedExtractor", "2 * super().forward(obs)")
     overrides = {"algo": "sac", "env": "FetchReach-v4", "algo.policy_kwargs.features_extractor_class": name}
-    with prepare(compose_overrides(load_command("train"), overrides)) as setup:
+    with prepare(compose(TrainConfig, overrides)) as setup:
         assert setup.model.fallback_reason is None
         observation = setup.envs.reset()
         expected = setup.model.policy.predict(observation, deterministic=True)[0]

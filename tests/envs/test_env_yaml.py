@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.cli.command import load_command
-from rlher.cli.composition import compose_overrides
+from rlher.composition.compose import compose
+from rlher.config.commands import CheckConfig
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.envs import registration
@@ -21,7 +21,7 @@ INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
 
 @functools.cache
 def load(name: str) -> EnvConfig:
-    return compose_overrides(load_command("check"), {"env": name}).env
+    return compose(CheckConfig, {"env": name}).env
 
 
 def force_success(env: gym.Env) -> tuple:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rlher.composition.override_syntax import override_value
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import override_value
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import relative
 from rlher.core.safe_files import links_outside, read_json, read_table, read_text, read_yaml, require_safe_to_write

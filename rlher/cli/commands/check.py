@@ -4,8 +4,8 @@ import json
 import textwrap
 from typing import TYPE_CHECKING
 
+from rlher.composition.override_syntax import override_value
 from rlher.config.commands import CheckConfig
-from rlher.config.override_syntax import override_value
 from rlher.core.console import output_width
 from rlher.core.errors import RunError
 

@@ -11,7 +11,7 @@ from rlher.run.run_folder import RunFolder
 from rlher.training.start import start_training
 
 if TYPE_CHECKING:
-    from rlher.cli.composition import ComposedConfig
+    from rlher.composition.compose import ComposedConfig
 
 
 def run(config: TrainConfig, command_line: str, resumed: RunFolder | None = None) -> int:

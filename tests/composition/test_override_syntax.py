@@ -3,7 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from rlher.config import override_syntax
+from rlher.composition import override_syntax
 
 TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "", "jürgen/лог", "2024_11", "null"]
 

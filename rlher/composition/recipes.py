@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlher.cli.groups import option_file, options
-from rlher.config.conf_files import read_mapping
+from rlher.composition.groups import options
+from rlher.config.conf_files import conf_files, read_mapping
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean
@@ -18,7 +18,7 @@ def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
     :param name: of a recipe in ``hyperparams/`` or in a ``--config-dir``, or a YAML file.
     :raises UserError: there is no such recipe, or it cannot be used.
     """
-    path = Path(name) if is_file(name) else option_file("recipe", name, config_dirs)
+    path = Path(name) if is_file(name) else conf_files("recipe", config_dirs).get(name)
     if path is None:
         near = did_you_mean(name, options("recipe", config_dirs))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")

@@ -1,61 +1,25 @@
-"""Overrides: values by config key or short form, of words such as ``algo.gamma=0.9`` in Hydra's grammar."""
+"""Overrides: values by config key or short form, such as ``{"algo": "sac", "algo.gamma": 0.9}``."""
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import Field
-from types import SimpleNamespace
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlher.cli.command import known_keys
-from rlher.cli.groups import GROUPS, options
-from rlher.cli.messages import closest_key, hydra_errors_as_user_errors, invalid_value
-from rlher.config.algorithms import algorithm_of
+from rlher.composition.groups import GROUPS, options
+from rlher.composition.override_syntax import override_value
+from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import takes_list, takes_text
-from rlher.config.override_syntax import PLAIN, literal
-from rlher.core.errors import UserError, first_line
+from rlher.config.key import dotted_keys, takes_list, takes_text
+from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten
 
-HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
-"""Characters of values that Hydra interprets, such as the commas of a sweep."""
-CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
-"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 """The key that each short form sets."""
-
-
-def text_value(text: str) -> str | None:
-    """Return the value of a key that takes text; ``null`` is the word for None."""
-    return None if text.lower() == "null" else literal(text)
-
-
-def parse_override(word: str, config_dirs: Sequence[str] = ()) -> dict[str, list[Any]]:
-    """Return the values of a word ``key=value`` by key; several values are those of a sweep.
-
-    :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
-    """
-    name, _, text = word.partition("=")
-    key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
-    field = known_keys().get(SHORT_KEYS.get(key, key))
-    is_text = field and (takes_text(field) or text.startswith("+"))  # total_timesteps=+5000: that many more
-    if (is_text or not PLAIN.fullmatch(text)) and (os.path.isfile(text) or not HYDRA_SYNTAX.search(text)):
-        return {key: [text_value(text)]}
-    # Hydra asks for the names that env=glob(Fetch*) may match.
-    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group, config_dirs))
-    parser = OverridesParser.create(loader)
-    with hydra_errors_as_user_errors():
-        (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
-        if not override.is_sweep_override():
-            return {key: [value] for key, value in flatten({key: override.value()})}
-        values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
-    if not values:
-        raise UserError(f"{word} has no values; check its limits or its pattern.")
-    return {key: values}
+KINDS_OF_VALUES = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
+"""What the value of a key must be, by the end of OmegaConf's message."""
 
 
 def config_values(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +68,7 @@ def assign(
         if key not in keys and not any(key.startswith(f"{name}.") for name in mappings):
             if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
                 raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
-            raise UserError(f"{unknown_key_message} {key!r}{closest_key(key, keys)}.")
+            raise UserError(f"{unknown_key_message} {key!r}{_closest_key(key, keys)}.")
         field = keys.get(key)
         if field and not takes_text(field) and isinstance(value, float) and value.is_integer():
             value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
@@ -113,4 +77,31 @@ def assign(
         try:
             OmegaConf.update(config, key, value, force_add=True)
         except OmegaConfBaseException as error:
-            raise UserError(invalid_value(key, value, first_line(error))) from None
+            raise UserError(_invalid_value(key, value, first_line(error))) from None
+
+
+def _invalid_value(key: str, value: Any, cause: str) -> str:
+    """Return the message about a value that a key cannot take.
+
+    :param cause: OmegaConf's message.
+    """
+    value = override_value(value)
+    if cause.startswith("Cannot convert 'list'"):
+        return f"{key}={value}: {key} takes one value."
+    for ending, kind in KINDS_OF_VALUES.items():
+        if cause.endswith(ending):
+            return f"{key}={value} is invalid; {key} is {kind}."
+    return f"{key}={value}: {cause}."
+
+
+def _closest_key(key: str, keys: Collection[str]) -> str:
+    """Return a hint at the algorithms that have an unknown key, or at the keys nearest to it, or ``""``.
+
+    :param keys: the keys of the command.
+    """
+    if owners := [f"algo={name}" for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
+        return f": it is a key of {', '.join(owners)}"
+    section, _, name = key.rpartition(".")
+    receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
+    argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""
+    return f"{did_you_mean(key, keys)}{argument}"

@@ -2,14 +2,16 @@
 
 import pytest
 
-from rlher.cli import flags, overrides
 from rlher.cli.command import load_command
-from rlher.cli.composition import compose
+from rlher.cli.flags import parse
+from rlher.composition.overrides import config_values
+from rlher.config.commands import CheckConfig
+from rlher.config.training import TrainConfig
 
 
 def test_values_become_what_their_keys_take() -> None:
     words = ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5", "algo.net_arch=256", "--logs=1.0"]
-    (job,) = compose(load_command("train"), flags.parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]))
+    (job,) = parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]).compose(TrainConfig)
     assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
     assert (job.config.algo.net_arch, job.config.env.modules) == ([256], ["mine"]), "a list of one"
     assert (job.config.logs, job.config.algo.ent_coef) == ("1.0", "1.0"), "unchanged texts"
@@ -30,22 +32,23 @@ def test_values_become_what_their_keys_take() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    ((name, values),) = overrides.parse_override(word).items()
-    assert overrides.config_values({name: values[0]})[key] == value
+    command = next(name for name in ("train", "optimize", "plot") if key in load_command(name).keys or "kwargs" in key)
+    ((name, values),) = parse(command, [word]).overrides.items()
+    assert config_values({name: values[0]})[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
-    values = overrides.config_values({"her.relabel_done": "auto", "her": "sb3"})
+    values = config_values({"her.relabel_done": "auto", "her": "sb3"})
     assert values == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
     words = ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]
-    (job,) = compose(load_command("check"), flags.parse("check", words))
+    (job,) = parse("check", words).compose(CheckConfig)
     assert job.config.env.id == "Some-v9"
     assert {name: type(value) for name, value in job.config.env.kwargs.items()} == {"mass": float, "n_bits": int}
 
 
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
-    (job,) = compose(load_command("train"), flags.parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]))
+    (job,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).compose(TrainConfig)
     assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)

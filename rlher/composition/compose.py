@@ -1,0 +1,122 @@
+"""The config of a command: defaults, the environment's YAML file, the recipe, and overrides, in this order."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlher.composition import recipes
+from rlher.composition.groups import options
+from rlher.composition.overrides import assign, config_values
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import conf_files, read_env
+from rlher.config.environment import EnvConfig
+from rlher.config.key import dotted_keys, to_object
+from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.run.run_folder import RunFolder
+from rlher.run.trust import require_no_code
+
+Config = TypeVar("Config")
+
+
+class ComposedConfig(NamedTuple):
+    """A config and the overrides that it was composed from, by key."""
+
+    overrides: Mapping[str, Any]
+    config: Any
+
+
+def config_keys(schema: type, choices: Mapping[str, Any]) -> dict[str, Field]:
+    """Return the keys of a command's config, with those of the chosen algorithm and environment.
+
+    :param choices: names by group.
+    """
+    keys, algo = dotted_keys(schema), choices.get("algo")
+    if algo in ALGORITHMS:
+        keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
+    return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})
+
+
+def default_choices(schema: type) -> dict[str, str | None]:
+    """Return the algorithm and the environment that a command has by default."""
+    sections = [field for field in fields(schema) if field.name in ("algo", "env")]
+    return {section.name: section.metadata.get("choice") for section in sections}
+
+
+def compose(schema: type[Config], overrides: Mapping[str, Any], config_dirs: Sequence[str] = ()) -> Config:
+    """Compose a config, a layer after the other.
+
+    :param schema: dataclass of the config, such as :class:`~rlher.config.training.TrainConfig`.
+    :param overrides: values by config key or short form.
+    :param config_dirs: folders of further config files.
+    :raises UserError: it cannot be composed, or a value is invalid.
+    """
+    for folder in config_dirs:
+        if not Path(folder).is_dir():
+            raise UserError(f"there is no folder {folder}; check --config-dir.")
+    with _omegaconf_errors_as_user_errors():
+        values = config_values(overrides)
+        choices = default_choices(schema)
+        choices |= {group: str(values.pop(group)) for group in choices if group in values}
+        keys, config = config_keys(schema, choices), OmegaConf.structured(schema)
+        if algo := choices.get("algo"):
+            if algo not in ALGORITHMS:
+                known = ", ".join(options("algo"))
+                raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
+            config.algo = ALGORITHMS[algo].config(algo)
+        if env := choices.get("env"):
+            file = conf_files("env", config_dirs).get(env)
+            config.env = read_env(file) if file else EnvConfig(env)
+        if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
+            before = OmegaConf.to_container(config)
+            recipe_values = recipes.read(recipe, config_dirs)
+            assign(config, recipe_values, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
+            # Values are compared before and after, because a file can write a key in several ways.
+            if recipes.is_file(recipe) and values.get("trust_code") is not True:
+                require_no_code(Path(recipe), OmegaConf.to_container(config), before)
+            values["recipe"] = recipe
+        assign(config, values, keys)
+        return to_object(config)
+
+
+def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
+    """Return the name of the recipe that was given, or of the one for algorithm and environment; None: no recipe."""
+    default = f"{choices['algo']}-{choices['env']}"
+    return values.get("recipe", default if conf_files("recipe", config_dirs).get(default) else None)
+
+
+def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
+    """Return the config with which a run is resumed.
+
+    :param overrides: values by key; the text ``+N`` for ``total_timesteps`` means N more than recorded.
+    :raises UserError: an override is invalid.
+    """
+    config = OmegaConf.structured(run.config)
+    env = run.config.env
+    values = config_values(overrides)
+    if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
+        values["total_timesteps"] = run.config.total_timesteps + int(more[0])
+    if values.get("env") in (env.id, env.name):
+        del values["env"]
+    names = {"algo": "algo.name", "env": "env.id"}
+    values = {names.get(key, key): value for key, value in values.items()}
+    keys = config_keys(TrainConfig, {"algo": run.config.algo.name, "env": env.id})
+    assign(config, values, keys, "a resumed run has no key")
+    return to_object(config)
+
+
+@contextlib.contextmanager
+def _omegaconf_errors_as_user_errors() -> Iterator[None]:
+    """Turn OmegaConf's exceptions for invalid values within the block into UserErrors."""
+    try:
+        yield
+    except OmegaConfBaseException as error:
+        raise UserError(f"{first_line(error)}.") from None
+    except (TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+        raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None

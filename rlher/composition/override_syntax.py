@@ -1,0 +1,108 @@
+"""Words ``key=value`` in Hydra's override grammar: read from a command line, and written for one."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, OverrideParseException
+
+from rlher.composition.groups import options
+from rlher.config.key import takes_text
+from rlher.core.errors import UserError, first_line
+from rlher.core.nested import flatten
+
+CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
+"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+
+HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
+"""Characters of values that Hydra interprets, such as the commas of a sweep."""
+
+PLAIN = re.compile(r"[\w./:+-]+", re.ASCII)
+"""Values that need no quotes."""
+
+NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
+"""What Hydra reads as a number, a boolean or None if it is not quoted."""
+
+
+def parse_override(key: str, text: str, field: Field | None, config_dirs: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """Return the values of ``key=text`` by key, several if it is a sweep; a mapping gives several keys.
+
+    :param field: of the key, None if it is no key of a config dataclass.
+    :param config_dirs: folders of further names that ``env=glob(Fetch*)`` may match.
+    :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
+    """
+    is_text = field and (takes_text(field) or text.startswith("+"))  # total_timesteps=+5000: that many more
+    if (is_text or not PLAIN.fullmatch(text)) and (os.path.isfile(text) or not HYDRA_SYNTAX.search(text)):
+        return {key: [text_value(text)]}
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group, config_dirs))
+    parser = OverridesParser.create(loader)
+    try:
+        (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
+        if not override.is_sweep_override():
+            return {key: [value] for key, value in flatten({key: override.value()})}
+        values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
+    except OverrideParseException:  # its message may quote a part of a password
+        if field and field.type == list[Any]:
+            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
+            raise UserError(f"{key}=... does not name classes; write {forms}.") from None
+        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
+        raise UserError(f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\".") from None
+    except (HydraException, ValueError, TypeError, RecursionError) as error:
+        raise UserError(f"{key}=... cannot be parsed: {first_line(error)}.") from None
+    if not values:
+        raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
+    return {key: values}
+
+
+def text_value(text: str) -> str | None:
+    """Return the value of a key that takes text; ``null`` is the word for None."""
+    return None if text.lower() == "null" else literal(text)
+
+
+def literal(text: str) -> str:
+    """Return a text as OmegaConf takes it, in which ``${`` would begin an interpolation: names of files may have it."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+
+
+def split_name(word: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
+
+    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
+    """
+    if Path(word).exists() or "=" not in word:
+        return word, ""
+    parts = word.split("=")
+    splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
+    return next((split for split in splits if Path(split[0]).exists()), splits[0])
+
+
+def override_value(value: Any) -> str:
+    """Write a value as one would type it on the command line.
+
+    :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
+    """
+    if isinstance(value, list | tuple):
+        return f"[{','.join(override_value(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        for name in map(str, value):
+            if not re.fullmatch(r"[\w./:+ -]+", name):
+                raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
+        escaped = {str(name).replace(":", "\\:"): override_value(entry) for name, entry in value.items()}
+        return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    text = str(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
+        return text
+    # Between quotes a backslash is itself, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
+
+
+def override_words(values: Mapping[str, Any]) -> list[str]:
+    """Return the words ``key=value`` of a command line that sets these values."""
+    return [f"{key}={override_value(value)}" for key, value in values.items()]

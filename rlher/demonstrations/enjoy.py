@@ -1,0 +1,56 @@
+"""Watch a run's agent, a controller or demonstrations, in a window or as a video."""
+
+import json
+import sys
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+from rlher.config.commands import EnjoyConfig
+from rlher.core.console import escape_control
+from rlher.core.files import relative
+from rlher.demonstrations.players import choose_watched
+from rlher.envs.make import make_env, render_modes
+from rlher.envs.rendering import configure_offscreen, has_display
+from rlher.evaluation.rollout import play_episode, with_bar
+from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
+
+DEFAULT_EPISODES = 6
+
+
+def enjoy(config: EnjoyConfig) -> int:
+    """Play episodes, show or record them, and print the outcome of each.
+
+    :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
+    :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
+    """
+    if config.video:
+        require_video_suffix(Path(config.video))
+    grid = parse_grid(config.grid)
+    watched = choose_watched(config)
+    path = Path(config.video or watched.folder / "enjoy.mp4").absolute()
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
+    if not window:
+        configure_offscreen()
+    env = make_env(watched.env, "human" if window else "rgb_array")
+    policy = watched.make_policy(env)
+    print(escape_control(watched.name), file=sys.stderr)
+    episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
+    seeds = list(islice(watched.seeds, episodes))
+    outcomes = []
+    with ExitStack() as stack:
+        stack.enter_context(closing(env))
+        recording = record_video(path, env, watched.env, len(seeds), grid, config.width, config.captions)
+        film = stack.enter_context(recording) if not window else None
+        played = (play_episode(env, policy, seed, film) for seed in seeds)
+        for episode in with_bar(played, len(seeds), enabled=not window):
+            outcomes.append(episode)
+            if not config.json:
+                print(f"episode {len(outcomes)}: {episode}", flush=True)
+    if config.json:
+        print(json.dumps({**watched.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
+    if film and not film.failed:
+        print(escape_control(f"video: {relative(path)}"), file=sys.stderr)
+        return 0
+    return 1 if config.video else 0
