@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from rlher.composition.compose import ComposedConfig, changed_config, compose
-from rlher.composition.override_syntax import literal, override_words
+from rlher.composition.override_syntax import override_words
 from rlher.config.commands import (
     AgentConfig,
     CheckConfig,
@@ -502,7 +502,7 @@ def _config_value(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, str | Path):
-        return literal(str(value))
+        return str(value)
     if isinstance(value, int | float | None):
         return value
     if not isinstance(value, type) and not hasattr(value, "__qualname__"):

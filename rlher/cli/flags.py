@@ -12,7 +12,7 @@ from rlher.cli import rl_zoo
 from rlher.cli.command import Command, commands_with_key, load_command
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.groups import options
-from rlher.composition.override_syntax import literal, override_value, parse_override, split_name, text_value
+from rlher.composition.override_syntax import override_value, parse_override, split_name, text_value
 from rlher.composition.overrides import SHORT_KEYS
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
@@ -89,7 +89,7 @@ def _flag_override(key: str, value: str | bool, command: Command, config_dirs: S
     if isinstance(value, bool):
         return {key: [value]}
     if field and takes_list(field) and not value.startswith(("[", "{")):  # --by algo,seed
-        return {key: [[literal(entry) for entry in value.split(",") if entry]]}
+        return {key: [[entry for entry in value.split(",") if entry]]}
     if field and takes_text(field) and not takes_list(field):
         return {key: [text_value(value)]}
     return parse_override(key, value, field, config_dirs)
@@ -107,7 +107,7 @@ def _sort_words(
     paths: list[str] = []
     for word in words:
         if command.positional and _is_path(word, command, command.positional):
-            paths.append(literal(word))
+            paths.append(word)
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
             flag_values["resume"] = word
         else:

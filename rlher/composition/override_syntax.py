@@ -61,12 +61,7 @@ def parse_override(key: str, text: str, field: Field | None, config_dirs: Sequen
 
 def text_value(text: str) -> str | None:
     """Return the value of a key that takes text; ``null`` is the word for None."""
-    return None if text.lower() == "null" else literal(text)
-
-
-def literal(text: str) -> str:
-    """Return a text as OmegaConf takes it, in which ``${`` would begin an interpolation: names of files may have it."""
-    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+    return None if text.lower() == "null" else text
 
 
 def split_name(word: str) -> tuple[str, str]:

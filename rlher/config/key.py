@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
@@ -124,11 +125,16 @@ def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
 
 
 def to_object(cfg: Any) -> Any:
-    """Return a composed config as its dataclass.
+    """Return a composed config as its dataclass. Text such as ``${x}`` is text, and no interpolation of OmegaConf.
 
     :raises UserError: a value is missing, out of its range, or not among its choices.
     """
-    config = OmegaConf.to_object(cfg)
+    values: Any = OmegaConf.to_container(cfg, resolve=False, throw_on_missing=True)
+    for name, value in values.items():
+        if is_dataclass(kind := OmegaConf.get_type(cfg, name)):
+            values[name] = kind(**value)
+    schema: Any = OmegaConf.get_type(cfg)
+    config = schema(**values)
     validate(config)
     return config
 
@@ -153,6 +159,8 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
         or_code = ", nor module:name of your own" if may_name_code else ""
         near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
         raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{did_you_mean(str(value), near)}.")
+    if isinstance(value, str) and not re.search(r"str|Any", str(field.type)):  # OmegaConf takes ${x} as any type
+        raise UserError(f"{key}={value!r} is text, but {key} takes no text.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:

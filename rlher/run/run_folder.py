@@ -28,7 +28,7 @@ from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_files import dump_yaml, read_yaml, require_no_link
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
-from rlher.run.trust import interpolations, sign
+from rlher.run.trust import sign
 
 CONFIG = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""
@@ -117,8 +117,6 @@ def read_config(folder: Path) -> TrainConfig:
     path = folder / CONFIG
     try:
         values = read_yaml(path)
-        if unresolved := interpolations(values):  # a run's config is written with all of them resolved
-            raise ValueError(f"it contains the interpolation {unresolved[0]!r}")
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         if (name := values["algo"]["name"]) not in ALGORITHMS:

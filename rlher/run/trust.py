@@ -67,12 +67,7 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
         named += [(key, code) for code in candidates if code and (":" in str(code) or not is_choice)]
     if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
         named.append(("env.id", env_id))
-    return named + [("interpolation", text) for text in interpolations(values)]
-
-
-def interpolations(values: Any) -> list[str]:
-    """Return the texts in nested values that refer to something else, such as ``${oc.env:HOME}``."""
-    return [leaf for leaf in leaves(values) if isinstance(leaf, str) and "${" in leaf]
+    return named
 
 
 def require_no_links(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from optuna.study import Study
 
-from rlher.composition.override_syntax import literal, override_words
+from rlher.composition.override_syntax import override_words
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
@@ -108,7 +108,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     paths = {"demos": config.demos.path, "init_from": config.init_from}  # which a recipe does not hold
-    return shlex.join([*words, *override_words({key: literal(path) for key, path in paths.items() if path})])
+    return shlex.join([*words, *override_words({key: path for key, path in paths.items() if path})])
 
 
 # ------------------------------------------------------------------------------------------- best.yaml

@@ -21,7 +21,7 @@ from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import unflatten
 from rlher.core.safe_files import YAML_SUFFIXES, finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
-from rlher.run.trust import UntrustedCode, interpolations, require_no_code
+from rlher.run.trust import UntrustedCode, require_no_code
 
 SearchSpace = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
@@ -82,10 +82,7 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
         node.her.goal_mix = dict(DEFAULT_MIX)  # the weights that the space does not tune
     try:
         for key, value in params.items():
-            decoded = decode(value)
-            if interpolations(decoded):  # JSON may spell it with escapes
-                raise UserError(f"{key}={value} refers to another value; write the value itself.")
-            OmegaConf.update(node, key, decoded, force_add=key.startswith(MIX))
+            OmegaConf.update(node, key, decode(value), force_add=key.startswith(MIX))
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}") from error
     return to_object(node)
@@ -126,8 +123,6 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     tree = read_yaml(file)
     if not isinstance(tree, dict):
         raise ValueError(f"{name} is not a mapping; write key: {{low: ..., high: ...}}")
-    if references := interpolations(tree):  # they could read the environment
-        raise ValueError(f"{name} contains the interpolation {references[0]!r}; write the value itself")
     bases = tree.pop("defaults", None) or []
     if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
         raise ValueError(f"the defaults of {name} must be a list of other spaces")

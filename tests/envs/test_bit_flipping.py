@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rlher.config.environment import EnvConfig
+from rlher.composition.compose import compose
+from rlher.config.commands import CheckConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 
@@ -34,9 +35,10 @@ def test_each_episode_has_a_new_goal_that_differs_from_its_start():
     assert len(goals) == 4
 
 
-@pytest.mark.parametrize("n_bits", [4, 9])
+@pytest.mark.parametrize("n_bits", [4, 30])
 def test_an_episode_is_truncated_after_n_bits_steps(n_bits):
-    for env in (BitFlippingEnv(n_bits), make_env(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": n_bits}))):
+    composed = compose(CheckConfig, {"env": "BitFlipping-v0", "env.kwargs.n_bits": n_bits}).env
+    for env in (BitFlippingEnv(n_bits), make_env(composed)):
         observation, _ = env.reset(seed=0)
         # Flipping a right bit back and forth never reaches the goal.
         bit = int(np.flatnonzero(observation["achieved_goal"] == observation["desired_goal"])[0])
