@@ -129,14 +129,19 @@ def to_object(cfg: Any) -> Any:
 
     :raises UserError: a value is missing, out of its range, or not among its choices.
     """
-    values: Any = OmegaConf.to_container(cfg, resolve=False, throw_on_missing=True)
-    for name, value in values.items():
-        if is_dataclass(kind := OmegaConf.get_type(cfg, name)):
-            values[name] = kind(**value)
-    schema: Any = OmegaConf.get_type(cfg)
-    config = schema(**values)
+    config = _dataclass_of(cfg, OmegaConf.to_container(cfg, resolve=False, throw_on_missing=True))
     validate(config)
     return config
+
+
+def _dataclass_of(node: Any, values: Any) -> Any:
+    """Return a node of a composed config as its dataclass.
+
+    :param values: its values, nested.
+    """
+    schema: Any = OmegaConf.get_type(node)
+    sections = [name for name in values if is_dataclass(OmegaConf.get_type(node, name))]
+    return schema(**values | {name: _dataclass_of(node[name], values[name]) for name in sections})
 
 
 def validate(config: Any) -> None:

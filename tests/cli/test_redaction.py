@@ -47,7 +47,6 @@ ARGUMENTS = [
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "storage"),
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "sqlite:////nowhere/s.db?***: "),
     (("storage.x=postgresql://user:SEC RET@h/db",), "'storage.x'"),
-    (("storage='postgresql://user:SEC${x} RET@h/db'",), "'x'"),
     (("postgresql://user:SEC RET@h/db",), "postgresql://***@h/db"),
 ]
 
