@@ -14,6 +14,7 @@ from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.groups import options
 from rlher.composition.override_syntax import override_value, parse_override, split_name, text_value
 from rlher.composition.overrides import SHORT_KEYS
+from rlher.config.conf_files import config_dirs
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
@@ -28,13 +29,11 @@ class CommandLine(NamedTuple):
     :param overrides: values by config key or short form; several values of a key stand for a job each.
     :param is_sweep: ``-m``: a key may have several values.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
-    :param config_dirs: folders of further config files.
     """
 
     overrides: dict[str, list[Any]]
     is_sweep: bool = False
     prints_config: bool = False
-    config_dirs: Sequence[str] = ()
 
     def compose(self, schema: type) -> list[ComposedConfig]:
         """Compose the config, or the configs of a sweep: one for each combination of its values.
@@ -43,7 +42,7 @@ class CommandLine(NamedTuple):
         """
         combinations = itertools.product(*self.overrides.values())
         jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
-        return [ComposedConfig(overrides, compose(schema, overrides, self.config_dirs)) for overrides in jobs]
+        return [ComposedConfig(overrides, compose(schema, overrides)) for overrides in jobs]
 
     def words(self) -> list[str]:
         """Return its overrides as words."""
@@ -62,16 +61,19 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
     flag_values = vars(namespace)  # the next lines take out what is no config key
-    words, config_dirs = flag_values.pop("words"), flag_values.pop("config_dir")
+    words, folders = flag_values.pop("words"), flag_values.pop("config_dir")
+    if missing := [folder for folder in folders if not Path(folder).is_dir()]:
+        raise UserError(f"there is no folder {missing[0]}; check --config-dir.")
+    config_dirs.set(folders)
     is_sweep, cfg = flag_values.pop("multirun"), flag_values.pop("cfg")
     zoo_params, zoo_file = flag_values.pop("hyperparams", []), flag_values.pop("conf_file", None)
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
-    of_words, of_paths = _sort_words(words, command, flag_values, config_dirs)
+    of_words, of_paths = _sort_words(words, command, flag_values)
     of_flags: dict[str, list[Any]] = {}
     for key, value in flag_values.items():
-        of_flags |= _flag_override(key, value, command, config_dirs)
+        of_flags |= _flag_override(key, value, command)
     of_flags |= {key: [value] for key, value in rl_zoo.parameters(zoo_params).items()}
     _require_distinct_keys(of_words, of_paths, of_flags)
     overrides = of_words | of_paths | of_flags
@@ -80,10 +82,10 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if zoo_file is not None:
         of_file = rl_zoo.file_overrides(Path(zoo_file), overrides)
         overrides = {key: [value] for key, value in of_file.items()} | overrides
-    return CommandLine(overrides, is_sweep, cfg is not None, config_dirs)
+    return CommandLine(overrides, is_sweep, cfg is not None)
 
 
-def _flag_override(key: str, value: str | bool, command: Command, config_dirs: Sequence[str]) -> dict[str, list[Any]]:
+def _flag_override(key: str, value: str | bool, command: Command) -> dict[str, list[Any]]:
     """Return the values of a flag by key."""
     field = command.keys.get(key)  # None: a group, of which a sweep may have several names
     if isinstance(value, bool):
@@ -92,11 +94,11 @@ def _flag_override(key: str, value: str | bool, command: Command, config_dirs: S
         return {key: [[entry for entry in value.split(",") if entry]]}
     if field and takes_text(field) and not takes_list(field):
         return {key: [text_value(value)]}
-    return parse_override(key, value, field, config_dirs)
+    return parse_override(key, value, field)
 
 
 def _sort_words(
-    words: list[str], command: Command, flag_values: dict[str, Any], config_dirs: list[str]
+    words: list[str], command: Command, flag_values: dict[str, Any]
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Return the overrides among the words, and that of the other words, which name runs."""
     resume = flag_values.get("resume", "")
@@ -111,19 +113,19 @@ def _sort_words(
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
             flag_values["resume"] = word
         else:
-            overrides |= _override(word, command, config_dirs)
+            overrides |= _override(word, command)
     if command.positional and paths:
         return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
     return overrides, {}
 
 
-def _override(word: str, command: Command, config_dirs: Sequence[str]) -> dict[str, list[Any]]:
+def _override(word: str, command: Command) -> dict[str, list[Any]]:
     """Return the values of ``algo.gamma=0.9``, or of the name of an algorithm or environment without its key.
 
     :raises UserError: it is neither.
     """
     groups = [group for group in ("env", "algo") if group in command.groups]
-    group_of_name = {name: group for group in groups for name in options(group, config_dirs)}
+    group_of_name = {name: group for group in groups for name in options(group)}
     if word in group_of_name:
         return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
@@ -132,7 +134,7 @@ def _override(word: str, command: Command, config_dirs: Sequence[str]) -> dict[s
         field = command.keys.get(SHORT_KEYS.get(key, key))
         if field is None and key not in command.groups and (owners := commands_with_key(key)):
             raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
-        return parse_override(key, text, field, config_dirs)
+        return parse_override(key, text, field)
     flag = "--" + word.replace("_", "-")
     near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, group_of_name)
     as_env = f"; an environment of your own is env={word}" if "env" in command.groups else ""

@@ -69,6 +69,7 @@ def dispatch(argv: list[str]) -> int:
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, resume
+    from rlher.config.conf_files import config_dirs
 
     has_command = not (argv[0].startswith("-") and command_line_choices(argv))  # RL Zoo's lines have none
     name, *words = argv if has_command else ["optimize" if "--n-trials" in argv else "train", *argv]
@@ -88,7 +89,7 @@ def dispatch(argv: list[str]) -> int:
         read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and "resume" in line.overrides:
-        if line.is_sweep or line.prints_config or line.config_dirs:
+        if line.is_sweep or line.prints_config or config_dirs.get():
             raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
         return resume.run(changes, command_line(["rlher", name, *words]))

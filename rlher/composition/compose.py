@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -49,17 +49,13 @@ def default_choices(schema: type) -> dict[str, str | None]:
     return {section.name: section.metadata.get("choice") for section in sections}
 
 
-def compose(schema: type[Config], overrides: Mapping[str, Any], config_dirs: Sequence[str] = ()) -> Config:
+def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     """Compose a config, a layer after the other.
 
     :param schema: dataclass of the config, such as :class:`~rlher.config.training.TrainConfig`.
     :param overrides: values by config key or short form.
-    :param config_dirs: folders of further config files.
     :raises UserError: it cannot be composed, or a value is invalid.
     """
-    for folder in config_dirs:
-        if not Path(folder).is_dir():
-            raise UserError(f"there is no folder {folder}; check --config-dir.")
     with _omegaconf_errors_as_user_errors():
         values = config_values(overrides)
         choices = default_choices(schema)
@@ -71,11 +67,11 @@ def compose(schema: type[Config], overrides: Mapping[str, Any], config_dirs: Seq
                 raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
             config.algo = ALGORITHMS[algo].config(algo)
         if env := choices.get("env"):
-            file = conf_files("env", config_dirs).get(env)
+            file = conf_files("env").get(env)
             config.env = read_env(file) if file else EnvConfig(env)
-        if "recipe" in keys and (recipe := _chosen_recipe(values, choices, config_dirs)):
+        if "recipe" in keys and (recipe := _chosen_recipe(values, choices)):
             before = OmegaConf.to_container(config)
-            recipe_values = recipes.read(recipe, config_dirs)
+            recipe_values = recipes.read(recipe)
             assign(config, recipe_values, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
             # Values are compared before and after, because a file can write a key in several ways.
             if recipes.is_file(recipe) and values.get("trust_code") is not True:
@@ -85,10 +81,10 @@ def compose(schema: type[Config], overrides: Mapping[str, Any], config_dirs: Seq
         return to_object(config)
 
 
-def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any], config_dirs: Sequence[str]) -> str | None:
+def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any]) -> str | None:
     """Return the name of the recipe that was given, or of the one for algorithm and environment; None: no recipe."""
     default = f"{choices['algo']}-{choices['env']}"
-    return values.get("recipe", default if conf_files("recipe", config_dirs).get(default) else None)
+    return values.get("recipe", default if default in conf_files("recipe") else None)
 
 
 def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:

@@ -1,7 +1,5 @@
 """Groups: keys whose values are names, such as ``algo=sac`` and ``env=FetchReach-v4``, and the names they take."""
 
-from collections.abc import Sequence
-
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
@@ -11,8 +9,8 @@ GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 
 
-def options(group: str, config_dirs: Sequence[str] = ()) -> list[str]:
+def options(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
         return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])
-    return list(conf_files(group, config_dirs))
+    return list(conf_files(group))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import Field
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,17 +29,17 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def parse_override(key: str, text: str, field: Field | None, config_dirs: Sequence[str] = ()) -> dict[str, list[Any]]:
+def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
     """Return the values of ``key=text`` by key, several if it is a sweep; a mapping gives several keys.
 
     :param field: of the key, None if it is no key of a config dataclass.
-    :param config_dirs: folders of further names that ``env=glob(Fetch*)`` may match.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     is_text = field and (takes_text(field) or text.startswith("+"))  # total_timesteps=+5000: that many more
     if (is_text or not PLAIN.fullmatch(text)) and (os.path.isfile(text) or not HYDRA_SYNTAX.search(text)):
         return {key: [text_value(text)]}
-    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group, config_dirs))
+    # Hydra asks for the names that env=glob(Fetch*) may match.
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group))
     parser = OverridesParser.create(loader)
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])

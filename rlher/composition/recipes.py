@@ -1,6 +1,5 @@
 """Recipes: YAML files of config keys, whose values are set before those of a command line."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import YAML_SUFFIXES
 
 
-def read(name: str, config_dirs: Sequence[str]) -> dict[str, Any]:
+def read(name: str) -> dict[str, Any]:
     """Return the values of a recipe, nested; those of a file may name code that is not trusted.
 
     :param name: of a recipe in ``hyperparams/`` or in a ``--config-dir``, or a YAML file.
     :raises UserError: there is no such recipe, or it cannot be used.
     """
-    path = Path(name) if is_file(name) else conf_files("recipe", config_dirs).get(name)
+    path = Path(name) if is_file(name) else conf_files("recipe").get(name)
     if path is None:
-        near = did_you_mean(name, options("recipe", config_dirs))
+        near = did_you_mean(name, options("recipe"))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
     recipe = read_mapping(path)
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):

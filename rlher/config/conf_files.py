@@ -1,6 +1,7 @@
 """The YAML files of ``conf/`` and of plugins: environments, recipes and search spaces."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextvars import ContextVar
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,18 @@ from rlher.core.safe_files import read_yaml
 CONF = Path(str(resources.files("rlher.conf")))
 
 
-def conf_folders(config_dirs: Iterable[str] = ()) -> list[Path]:
-    """Return the folders of config files, those of ``--config-dir`` first; of files with one name the first counts."""
-    return [*map(Path, config_dirs), CONF, *filter(Path.is_dir, plugin_values("CONF"))]
+config_dirs: ContextVar[Sequence[str]] = ContextVar("config_dirs", default=())
+"""Folders of further config files, which the flag ``--config-dir`` of the command line names."""
 
 
-def conf_files(group: str, config_dirs: Iterable[str] = ()) -> dict[str, Path]:
+def conf_folders() -> list[Path]:
+    """Return the folders of config files, :data:`config_dirs` first; of files with one name the first counts."""
+    return [*map(Path, config_dirs.get()), CONF, *filter(Path.is_dir, plugin_values("CONF"))]
+
+
+def conf_files(group: str) -> dict[str, Path]:
     """Return the files of a group, such as ``env``, by name, sorted."""
-    folders = reversed(conf_folders(config_dirs))
+    folders = reversed(conf_folders())
     files = {file.stem: file for folder in folders for file in (folder / group).glob("*.yaml")}
     return dict(sorted(files.items()))
 
