@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -54,12 +55,11 @@ class Run:
     """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: keys that choose its agent: ``agent`` (comes with rlher), ``model``, ``device`` and ``trust_code``.
+    :param source: keys that choose its agent and the model.
     """
 
-    def __init__(self, run: run_folder.RunFolder, **source: Any) -> None:
-        self._run = run
-        self._source = AgentConfig(run=None if source.get("agent") else str(run.folder), **source)
+    def __init__(self, run: run_folder.RunFolder, source: AgentConfig) -> None:
+        self._run, self._source = run, source
 
     @property
     def folder(self) -> Path:
@@ -153,7 +153,7 @@ class Run:
 
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
-        keys = {"run": self.folder, "model": self._source.model, "trust_code": self._source.trust_code}
+        keys = {"run": self._source.run, "model": self._source.model, "trust_code": self._source.trust_code}
         config = compose(ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
@@ -243,22 +243,21 @@ def train(
     """
     from rlher.envs.registration import registering_module
 
-    named = {name: keys.pop(name) for name in ("algo", "env") if name in keys and not isinstance(keys[name], Mapping)}
-    if twice := [name for name, value in (("algo", algo), ("env", env)) if value is not None and name in named]:
-        raise UserError(f"{twice[0]} is given twice; its keys are given as a mapping, {twice[0]}={{...}}.")
-    if "resume" in keys:
+    if her in (None, False):
+        her = "off"
+    arguments = {"algo": algo, "env": env, "her": None if her is True else her, "total_timesteps": total_timesteps}
+    arguments |= {"logs": logs, "progress": None if progress else False}
+    overrides = _overrides({name: value for name, value in arguments.items() if value is not None})
+    further = _overrides(keys)
+    if twice := overrides.keys() & further.keys():
+        raise UserError(f"{min(twice)} is given twice; leave one out.")
+    overrides |= further
+    if "resume" in overrides:
         raise UserError("a run is resumed by rlher.load(folder).resume(total_timesteps=...).")
-    algo, env = named.get("algo", algo), named.get("env", env)
-    if algo is None or env is None:
+    if not {"algo", "env"} <= overrides.keys():
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
-    her = "off" if her in (None, False) else None if her is True else her
-    chosen = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
-    chosen["progress"] = None if progress else False
-    if not isinstance(env, str):
-        raise UserError(f"env={env} is no id; register the environment with gymnasium.register, and give its id.")
-    if (module := registering_module(env)) and "env.modules" not in dict(flatten(keys)):
-        keys["env.modules"] = [module]  # for worker processes, and when the run is loaded
-    overrides = _overrides({name: value for name, value in chosen.items() if value is not None}) | _overrides(keys)
+    if (module := registering_module(overrides["env"])) and "env.modules" not in overrides:
+        overrides["env.modules"] = [module]  # for worker processes, and when the run is loaded
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
@@ -273,13 +272,14 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
-    name = str(name._source.agent or name.folder if isinstance(name, Run) else name)
-    if of_file := lookup.model_of_file(Path(name)):
-        name, model = of_file
-    agent = name if name in lookup.agent_names() or not (os.sep in name or Path(name).exists()) else None
-    run = lookup.open_run(str(lookup.agent_folder(agent)) if agent else name, "", trust_code)
-    run.resolve_model(model)
-    return Run(run, agent=agent, model=model, device=device, trust_code=trust_code)
+    if isinstance(name, Run):
+        name = name._source.agent or name.folder
+    name = str(name)
+    is_path = name not in agents() and (os.sep in name or Path(name).exists())
+    source = AgentConfig(model=model, device=device, trust_code=trust_code)
+    source = replace(source, run=os.path.abspath(name)) if is_path else replace(source, agent=name)
+    run, _ = lookup.find_model(source, source.agent)
+    return Run(run, source)
 
 
 def agents() -> list[str]:
@@ -465,8 +465,6 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
     jobs = [ComposedConfig(of_seed, compose(TrainConfig, of_seed)) for of_seed in of_seeds]
-    existing = [lookup.find_experiment(job.config) for job in jobs]
-    earlier = [folder.resolve() for folder in existing if folder]  # somebody else may have trained these
     trained, code = train_sweep(jobs)
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
@@ -474,9 +472,8 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         if run.exit_code == UserError.exit_code:
             raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
         if run.exit_code:
-            raise _failed_run(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
-    folders = [run.folder.resolve() for run in trained if run.folder]
-    return [load(folder, trust_code=jobs[0].config.trust_code or folder not in earlier) for folder in folders]
+            raise RunError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
+    return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
@@ -534,17 +531,10 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
     if result.status is not Status.FINISHED:
-        raise _failed_run(f"{result.error or 'the run failed'}; its folder is {run}.", run.folder)
+        raise RunError(f"{result.error or 'the run failed'}; its folder is {run}.", run.folder)
     if run.config.progress:
         print("\n".join(final_lines(run, result)), file=sys.stderr)
-    return Run(run, trust_code=True)
-
-
-def _failed_run(message: str, folder: Path | None) -> RunError:
-    """Return the exception of a run that failed."""
-    error = RunError(message)
-    error.folder = folder
-    return error
+    return Run(run, AgentConfig(run=str(run.folder), trust_code=True))
 
 
 def _run_paths(runs: Runs) -> list[str]:

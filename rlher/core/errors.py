@@ -63,7 +63,10 @@ class RunError(ReportedError):
     """
 
     exit_code = 1
-    folder: Path | None = None
+
+    def __init__(self, message: str, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
 
 
 @contextmanager

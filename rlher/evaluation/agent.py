@@ -84,19 +84,7 @@ def choose_model(config: AgentConfig) -> ModelChoice:
     require_usable_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    name, model = config.run, config.model
-    if config.agent:
-        name = str(lookup.agent_folder(config.agent))
-    elif name and name.endswith(".zip") and not Path(name).is_dir():
-        folder_and_model = lookup.model_of_file(Path(name))
-        if folder_and_model is None:
-            raise UserError(
-                f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
-                "evaluate them in rlher.make_env(<environment>)."
-            )
-        name, model = folder_and_model
-    run = lookup.open_run(name, config.logs, config.trust_code)
-    return ModelChoice(run, run.resolve_model(model), config)
+    return ModelChoice(*lookup.find_model(config, config.agent), config)
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

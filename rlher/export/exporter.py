@@ -59,8 +59,8 @@ def export(config: ExportConfig) -> dict[str, str]:
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
-    run = lookup.open_run(config.run, config.logs, config.trust_code)
-    chosen = ModelChoice(run, run.resolve_model(config.model), AgentConfig())
+    run, model = lookup.find_model(config)
+    chosen = ModelChoice(run, model, AgentConfig())
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.output is None:
         require_no_link(folder)

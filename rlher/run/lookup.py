@@ -5,6 +5,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
+from rlher.config.commands import ModelConfig
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import links_outside, read_json
@@ -37,7 +38,29 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def model_of_file(file: Path) -> tuple[str, str] | None:
+def find_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
+    """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
+
+    :param agent: name of an agent that comes with rlher, in place of ``run``.
+    :return: the model as :meth:`RunFolder.resolve_model` returns it.
+    :raises UserError: there is no such run, agent or model, or its code is not trusted.
+    """
+    name, model = config.run, config.model
+    if agent:
+        name = str(agent_folder(agent))
+    elif name and name.endswith(".zip") and not Path(name).is_dir():
+        folder_and_model = _model_of_file(Path(name))
+        if folder_and_model is None:
+            raise UserError(
+                f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
+                "evaluate them in rlher.make_env(<environment>)."
+            )
+        name, model = folder_and_model
+    run = open_run(name, config.logs, config.trust_code)
+    return run, run.resolve_model(model)
+
+
+def _model_of_file(file: Path) -> tuple[str, str] | None:
     """Return the run folder of a model file and its name as ``model=`` takes it; None outside of run folders."""
     folder = file.parent.parent if file.parent.name == "models" else file.parent
     is_in_run = file.is_file() and (folder / CONFIG).exists()
