@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 
 from rlher.cli import flags
+from rlher.config.conf_files import config_dirs
 from rlher.core.errors import UserError
 
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "--config-dir=conf", "seed=0,1", "--no-progress", "--device=cpu"]
     overrides = {"algo": ["sac"], "seed": [0, 1], "n_envs": [2], "progress": [False], "device": ["cpu"]}
-    assert flags.parse("train", words) == (overrides, True, False, ["conf"])
-    assert flags.parse("train", ["--cfg", "job", "seed=1"]) == ({"seed": [1]}, False, True, [])
+    assert flags.parse("train", words) == (overrides, True, False)
+    assert config_dirs.get() == ["conf"]
+    assert flags.parse("train", ["--cfg", "job", "seed=1"]) == ({"seed": [1]}, False, True)
     assert flags.parse("optimize", ["--space", "x.yaml"]).words() == ["search_space=x.yaml"]
     assert flags.parse("enjoy", ["--stochastic"]).words() == ["deterministic=false"]
     assert flags.parse("evaluate", ["2024_11", "--episodes", "3"]).words() == ["run='2024_11'", "episodes=3"]

@@ -62,7 +62,6 @@ INVALID = [  # a space, the key or file of its error, what the message names: th
     ("defaults: [hers]", "hers", "'her'"),
     ("defaults: [mine.yaml]", "defaults", "list"),
     ("[1, 2]", "mine.yaml", "mapping"),
-    ("algo: {target_q_bounds: {choices: ['[\"\\u0024{oc.env:HOME}\", 1]']}}", "algo.target_q_bounds", "oc.env:HOME"),
     ("{}", "mine.yaml", "algo=dqn"),
 ]
 
