@@ -88,9 +88,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_selection_kwargs: keyword arguments of a user's strategy, also in a ``mix``.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the original goal.
     :param goal_mix_start: number of stored transitions from which on a ``mix`` has its weights; ``future`` before.
-    :param goal_gamma: discount of the ``geometric`` strategy; None: ``gamma``.
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
-    :param gamma: discount of the returns; must be the algorithm's.
+    :param gamma: discount of the returns, and of the ``geometric`` strategy; must be the algorithm's.
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
@@ -124,7 +123,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         goal_selection_kwargs: Mapping[str, Any] | None = None,
         goal_mix: Mapping[str | Strategy, float] | None = None,
         goal_mix_start: int = 0,
-        goal_gamma: float | None = None,
         n_steps: int = 1,
         gamma: float = 0.99,
         priority: str | type[Priority] = "uniform",
@@ -134,15 +132,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     ) -> None:
         _require_in_range(1, math.inf, buffer_size=buffer_size, n_envs=n_envs, n_steps=n_steps)
         _require_in_range(0, math.inf, n_sampled_goal=n_sampled_goal)
-        _require_in_range(0, 1, gamma=gamma, goal_gamma=goal_gamma, demonstration_fraction=demonstration_fraction)
+        _require_in_range(0, 1, gamma=gamma, demonstration_fraction=demonstration_fraction)
         if optimize_memory_usage:
             raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once anyway.")
         goal_size = _goal_size(observation_space)
-        goal_gamma = gamma if goal_gamma is None else goal_gamma
-        strategies = resolve_mix(goal_mix, goal_selection_kwargs, goal_gamma)
-        strategy = resolve_strategy(
-            goal_selection_strategy, goal_selection_kwargs, goal_gamma, strategies, goal_mix_start
-        )
+        strategies = resolve_mix(goal_mix, gamma, goal_selection_kwargs)
+        strategy = resolve_strategy(goal_selection_strategy, gamma, goal_selection_kwargs, strategies, goal_mix_start)
         if goal_part_weights is not None:
             _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
@@ -418,10 +413,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return state
 
 
-def _require_in_range(low: float, high: float, **arguments: float | None) -> None:
-    """Raise ValueError if an argument, given by its name, is neither None nor a number from ``low`` to ``high``."""
+def _require_in_range(low: float, high: float, **arguments: float) -> None:
+    """Raise ValueError if an argument, given by its name, is no number from ``low`` to ``high``."""
     for name, value in arguments.items():
-        if value is not None and not low <= value <= high:
+        if not low <= value <= high:
             raise ValueError(f"{name}={value} is invalid; use a number from {low} to {high}.")
 
 

@@ -21,7 +21,7 @@ from rlher.her.storage import DESIRED_GOAL, Positions, Storage
 Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 
-RELABEL_DONE = ("auto", "keep", "success", "never")
+RELABEL_DONE = ("auto", "keep", "success")
 """Values of ``relabel_done``, see :class:`RewardAndDone`."""
 
 ROUNDING = 1e-5
@@ -57,7 +57,6 @@ class RewardAndDone:
         - ``keep``: the same as under the original goal, as in SB3.
         - ``success``: those that reach the new goal, and those that were terminal without reaching the original goal,
           such as a crash.
-        - ``never``: none.
         - ``auto``: ``success`` where episodes end on success, else ``keep``.
     :param keep_goal_independent: whether the new reward contains the part that does not depend on the goal.
     :param ends_on_success: whether success terminates an episode. None: whether most of the stored transitions that
@@ -88,7 +87,7 @@ class RewardAndDone:
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
         since = self.statistics.observed_per_ring or [0] * len(storage.added)
-        is_needed = self.keep_goal_independent or self.relabel_done in ("auto", "success")
+        is_needed = self.keep_goal_independent or self.relabel_done != "keep"
         if not is_needed or since == storage.added.tolist():
             return
         ids = storage.ids_since(since)
@@ -137,17 +136,21 @@ class RewardAndDone:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
         if self.success_reward is not None:
             return self.success_reward
-        at_goal = self.statistics.reward_at_goal
-        return at_goal if at_goal in self.sparse_values[1:] else None
+        if self.sparse_values and self.statistics.reward_at_goal == self.sparse_values[1]:
+            return self.sparse_values[1]
+        return None
 
     @property
     def done_mode(self) -> str:
-        """``relabel_done`` with ``auto`` resolved: ``keep`` while success is unknown, ``success`` or ``never``."""
-        if self.relabel_done not in ("auto", "success"):
-            return self.relabel_done
-        seen = self.statistics
-        ends = seen.ended_at_goal > seen.went_on_at_goal if self.ends_on_success is None else self.ends_on_success
-        return "success" if (ends or self.relabel_done == "success") and self.threshold is not None else "keep"
+        """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
+        if self.relabel_done == "keep" or self.threshold is None:
+            return "keep"
+        if self.relabel_done == "success":
+            return "success"
+        ends_on_success = self.ends_on_success
+        if ends_on_success is None:
+            ends_on_success = self.statistics.ended_at_goal > self.statistics.went_on_at_goal
+        return "success" if ends_on_success else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals
 
@@ -171,11 +174,8 @@ class RewardAndDone:
         :param terminated: (n,) whether the transition was terminal under its original goal, time-outs excepted.
         :param original_goal_rewards: (n,) ``compute_reward`` under the original goals.
         """
-        mode = self.done_mode
-        if mode == "keep":
+        if self.done_mode == "keep":
             return terminated
-        if mode == "never":
-            return np.zeros_like(terminated)
         is_failure = terminated & ~self.is_reached(original_goal_rewards)  # a crash stays terminal under any goal
         return self.is_reached(goal_rewards) | is_failure
 

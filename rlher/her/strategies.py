@@ -160,8 +160,8 @@ STRATEGIES: dict[str, Callable[..., Ids]] = {
 
 def resolve_strategy(
     name: str | Enum | Strategy,
+    gamma: float,
     kwargs: Mapping[str, Any] | None = None,
-    gamma: float = 0.95,
     strategies: Mix = (),
     start: int = 0,
     key: str = "her.goal_selection_strategy",
@@ -169,8 +169,8 @@ def resolve_strategy(
     """Return a strategy, with its arguments bound.
 
     :param name: of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its ``module:name``.
-    :param kwargs: keyword arguments of the user's function or class.
     :param gamma: argument of :func:`geometric`.
+    :param kwargs: keyword arguments of the user's function or class.
     :param strategies, start: arguments of :func:`mix`.
     :param key: config key that names it, for messages.
     :raises ValueError: no such strategy.
@@ -212,19 +212,19 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
 
 
 def resolve_mix(
-    weights: Mapping[str | Strategy, float] | None, kwargs: Mapping[str, Any] | None = None, gamma: float = 0.95
+    weights: Mapping[str | Strategy, float] | None, gamma: float, kwargs: Mapping[str, Any] | None = None
 ) -> Mix:
     """Return the strategies of a mix with their weights, by default those of :data:`DEFAULT_MIX`.
 
     :param weights: by the name of a strategy, a function, or ``module:name``; ``"original"`` is :func:`original`.
-    :param kwargs: keyword arguments of the user's strategies.
     :param gamma: argument of :func:`geometric`.
+    :param kwargs: keyword arguments of the user's strategies.
     :raises ValueError: an unknown name, a mix within a mix, a negative weight, or no weight above 0.
     """
     parts: Mapping[Any, float] = DEFAULT_MIX if weights is None else weights
     if "mix" in parts or not all(0 <= weight < np.inf for weight in parts.values()) or not any(parts.values()):
         raise ValueError(f"goal_mix={parts} is invalid; use finite weights of at least 0, one above 0, without mix.")
     return [
-        (original if name == ORIGINAL else resolve_strategy(name, kwargs, gamma, key="her.goal_mix"), weight)
+        (original if name == ORIGINAL else resolve_strategy(name, gamma, kwargs, key="her.goal_mix"), weight)
         for name, weight in parts.items()
     ]

@@ -48,16 +48,15 @@ def test_done_follows_the_new_goal_where_episodes_end_on_success(known):
     assert (reward == np.where(reached, 0, -1) - 5.0 * crash).all(), "the crash penalty survives relabelling"
 
 
-@pytest.mark.parametrize("mode", ["keep", "never"])
-def test_done_can_be_forced_and_the_penalty_dropped(mode):
-    """``keep`` without the penalty is what SB3 does."""
+def test_done_can_be_kept_and_the_penalty_dropped():
+    """This is what SB3 does."""
     buffer = make_buffer(
-        goal_selection_strategy="episode", relabel_done=mode, keep_goal_independent_reward=False, **MANY
+        goal_selection_strategy="episode", relabel_done="keep", keep_goal_independent_reward=False, **MANY
     )
     player = play_success_and_crash(buffer)
     ended = [entry[4]["achieved_goal"][0] for entry in player.log if entry[5] in (0.0, -6.0)]
     _, after, goal, reward, done = virtual(buffer.sample(2000))
-    assert (done == (np.isin(after, ended) if mode == "keep" else 0)).all()
+    assert (done == np.isin(after, ended)).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
 

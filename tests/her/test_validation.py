@@ -24,7 +24,6 @@ def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
         ({"n_envs": 0}, "n_envs=0"),
         ({"n_steps": 0}, "n_steps=0"),
         ({"gamma": 1.5}, "gamma=1.5"),
-        ({"goal_gamma": -0.1}, "goal_gamma=-0.1"),
         ({"demonstration_fraction": -0.5}, "demonstration_fraction=-0.5"),
         ({"relabel_done": "sometimes"}, "relabel_done='sometimes'"),
         ({"success_reward": float("nan")}, "success_reward=nan"),
