@@ -1,12 +1,11 @@
-"""The numbers and columns of `rlher compare` and `rlher report`, following Agarwal et al. 2021 (arXiv:2108.13264).
+"""The tables of `rlher compare` and `rlher report`, following Agarwal et al. 2021 (arXiv:2108.13264).
 
 Final success with its interval, steps to a success rate, success over several environments, probability of improvement
 and performance profiles.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -59,7 +58,7 @@ def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
 # ------------------------------------------------------------------------------------- final success of each agent
 
 
-def summary(groups: Sequence[Group]) -> pd.DataFrame:
+def summary(groups: Sequence[Group]) -> Table:
     """Return one row per group: final success rate and steps to reach a success rate.
 
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
@@ -70,7 +69,8 @@ def summary(groups: Sequence[Group]) -> pd.DataFrame:
     median of their wall-clock time, compilation included. ``timesteps`` is the longest run.
     """
     envs = [group.env for group in groups]  # the agents of one environment below each other
-    return pd.DataFrame([_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))])
+    rows = [_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))]
+    return Table("", pd.DataFrame(rows), _summary_cells, "summary")
 
 
 def _summary_row(group: Group) -> dict[str, object]:
@@ -117,18 +117,20 @@ def _steps_to(row: NumbersRow, level: int) -> str:
     return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
 
 
-def _by_environment(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the final success rates of :func:`summary` for a paper, environments by agents; see :func:`_caption`."""
+def summary_by_environment(groups: Sequence[Group]) -> Table:
+    """Return the final success rates of :func:`summary` as a paper shows them: environments by agents."""
+    numbers = summary(groups).numbers
     rates = [_percent(row["success_rate"], row["low"], row["high"]) for row in numbers.to_dict("records")]
     cells = [rate.replace("%", "") for rate in rates]
     if numbers["seeds"].nunique() > 1:
         cells = [f"{cell}, n = {seeds}" for cell, seeds in zip(cells, numbers["seeds"], strict=True)]
-    table = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
-    return table.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+    cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
+    in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()]
+    return Table(_caption(numbers["seeds"]), in_order.fillna(MISSING).reset_index(), dict, "summary")
 
 
 def _caption(seeds: pd.Series) -> str:
-    """Return a text that explains the cells of :func:`_by_environment`, by the number of seeds of each."""
+    """Return a text that explains the cells of :func:`summary_by_environment`, by the number of seeds of each."""
     iqm = "interquartile mean (mean if n < 4)" if seeds.min() < 4 else "interquartile mean"
     mean = "mean" if seeds.max() < 4 else iqm
     text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
@@ -140,7 +142,7 @@ def _caption(seeds: pd.Series) -> str:
 # ------------------------------------------------------------------------------------------- several environments
 
 
-def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
+def over_environments(groups: Sequence[Group]) -> Table:
     """Return one row per agent with runs on several environments: its success over all of them.
 
     As rliable does, ``iqm`` is the interquartile mean and ``gap`` the optimality gap (1 minus the mean) of the final
@@ -153,7 +155,9 @@ def over_environments(groups: Sequence[Group]) -> pd.DataFrame:
     by_agent = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
     if len({frozenset(group.env for group in tasks) for tasks in by_agent.values()}) > 1:
         warn("agents of different environments are aggregated; compare runs of the same environments.")
-    return pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()])
+    numbers = pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()])
+    title = "Final success rate over several environments, with 95 % intervals in brackets"
+    return Table(title, numbers, _over_environments_cells, "environments")
 
 
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
@@ -187,7 +191,7 @@ def _over_environments_cells(row: NumbersRow) -> Cells:
 # -------------------------------------------------------------------------------------- probability of improvement
 
 
-def improvements(groups: Sequence[Group]) -> pd.DataFrame:
+def improvements(groups: Sequence[Group]) -> Table:
     """Return the probability of improvement for each pair of groups A, B of one environment with enough seeds.
 
     It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
@@ -202,7 +206,9 @@ def improvements(groups: Sequence[Group]) -> pd.DataFrame:
         at_least = improvement_interval(probability, len(x), len(y))
         low, high = stats.bootstrap_interval([x, y], stats.probability_of_improvement, at_least)
         rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
-    return pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
+    numbers = pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
+    title = "Probability that a run of A succeeds more often than one of B, with 95 % intervals in brackets"
+    return Table(title, numbers, _improvement_cells, "improvement")
 
 
 def improvement_interval(probability: float, m: int, n: int) -> tuple[float, float]:
@@ -237,14 +243,15 @@ def _improvement_cells(row: NumbersRow) -> Cells:
 # --------------------------------------------------------------------------------------------- performance profiles
 
 
-def performance_profiles(groups: Iterable[Group]) -> pd.DataFrame:
+def performance_profiles(groups: Sequence[Group]) -> Table:
     """Return one row per group with enough seeds: the fraction of runs with a final success rate above each level."""
     rows = [
         (group.env, group.label, *stats.performance_profile(final_success_rates(group), PROFILE_LEVELS))
         for group in groups
         if len(group.runs) >= MIN_SEEDS
     ]
-    return pd.DataFrame(rows, columns=["env", "agent", *PROFILE_LEVELS])
+    numbers = pd.DataFrame(rows, columns=["env", "agent", *PROFILE_LEVELS])
+    return Table("Performance profile: share of runs above each success rate", numbers, _profile_cells, "profiles")
 
 
 def _profile_cells(row: NumbersRow) -> Cells:
@@ -258,47 +265,23 @@ def _profile_cells(row: NumbersRow) -> Cells:
 # ------------------------------------------------------------------------------------------------------ all tables
 
 
-class TableSpec(NamedTuple):
-    """A kind of table.
-
-    :param title: heading, may be empty.
-    :param to_numbers: returns the rows of groups of runs.
-    :param to_cells: returns the texts of a row.
-    """
-
-    title: str
-    to_numbers: Callable[[Sequence[Group]], pd.DataFrame]
-    to_cells: Callable[[NumbersRow], Cells]
-
-
 TABLES = {
-    "summary": TableSpec("", summary, _summary_cells),
-    "environments": TableSpec(
-        "Final success rate over several environments", over_environments, _over_environments_cells
-    ),
-    "improvement": TableSpec(
-        "Probability that a run of A succeeds more often than one of B", improvements, _improvement_cells
-    ),
-    "profiles": TableSpec(
-        "Performance profile: share of runs above each success rate", performance_profiles, _profile_cells
-    ),
+    "summary": summary,
+    "environments": over_environments,
+    "improvement": improvements,
+    "profiles": performance_profiles,
 }
-"""The tables of a comparison by name."""
+"""The tables of a comparison by name. Tables have no rows if no agent has enough seeds or environments."""
 
-
-def table(name: str, groups: Sequence[Group], format: str = "text") -> Table:
-    """Return a table of :data:`TABLES`; without rows if no agent has enough seeds or environments.
-
-    :param format: format in which it will be printed. In LaTeX the summary has environments by agents, as a paper does.
-    """
-    spec = TABLES[name]
-    numbers = spec.to_numbers(groups)
-    if (name, format) == ("summary", "latex"):
-        return Table(_caption(numbers["seeds"]), _by_environment(numbers), dict, name)
-    note = ", with 95 % intervals in brackets" if spec.title and "low" in numbers else ""
-    return Table(spec.title + note, numbers, spec.to_cells, name)
+LATEX_TABLES = TABLES | {"summary": summary_by_environment}
+"""The tables that are printed in LaTeX."""
 
 
 def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
-    """Return all tables that have rows; parameters as in :func:`table`."""
-    return [shown for shown in (table(name, groups, format) for name in TABLES) if len(shown.numbers)]
+    """Return all tables that have rows.
+
+    :param format: format in which they will be printed.
+    """
+    functions = LATEX_TABLES if format == "latex" else TABLES
+    made = [make(groups) for make in functions.values()]
+    return [table for table in made if len(table.numbers)]

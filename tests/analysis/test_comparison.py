@@ -65,7 +65,7 @@ def two_environments(make_run: Make) -> list[str]:
 
 
 def test_success_over_environments(rlher, two_environments: list[str]) -> None:
-    (row,) = comparison.over_environments(load_groups(two_environments, "logs", [])).to_dict("records")
+    (row,) = comparison.over_environments(load_groups(two_environments, "logs", [])).numbers.to_dict("records")
     assert (row["agent"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
     assert row["iqm"] == pytest.approx(np.mean([0.5, 0.6, 0.9, 1.0])), "of the middle half of six runs"
     assert row["gap"] == pytest.approx(1 - np.mean([0.9, 1, 1, 0.4, 0.5, 0.6]))
