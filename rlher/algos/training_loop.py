@@ -15,9 +15,6 @@ from rlher.algos.exploration import RandomActions
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.options import UpdateOptions
 
-_NO_BUFFER: Any = object()
-"""Stands for a replay buffer, so that Stable-Baselines3 builds none."""
-
 
 class OverlappingAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
@@ -43,13 +40,7 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
-        # A model that is loaded without an environment can predict; Stable-Baselines3 demands one for this buffer.
-        has_no_buffer = self.env is None and issubclass(self.replay_buffer_class or ReplayBuffer, SB3HerReplayBuffer)
-        if has_no_buffer:
-            self.replay_buffer = _NO_BUFFER
         super()._setup_model()
-        if has_no_buffer:
-            self.replay_buffer = None
         extractors = [module for module in self.policy.modules() if isinstance(module, NormalizedExtractor)]
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
@@ -74,11 +65,9 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
     ) -> Self:
         """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
 
-        :raises ValueError: ``train_freq`` is below 1; the model was loaded without an environment; with
-            ``options.overlap``, the buffer calls ``compute_reward`` in another process.
+        :raises ValueError: ``train_freq`` is below 1; with ``options.overlap``, the buffer calls ``compute_reward``
+            in another process.
         """
-        if self.replay_buffer is None:
-            raise ValueError("the model was loaded without an environment; load it with env=... to train it.")
         starts_anew = reset_num_timesteps or self._last_obs is None
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
@@ -95,7 +84,7 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
                 self.env,  # type: ignore[arg-type]
                 callback=callback,
                 train_freq=self.train_freq,  # type: ignore[arg-type]
-                replay_buffer=self.replay_buffer,
+                replay_buffer=self.replay_buffer,  # type: ignore[arg-type]
                 action_noise=self.action_noise,
                 learning_starts=self.learning_starts,
                 log_interval=log_interval,

@@ -100,9 +100,8 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     actions = [policy({key: value[row] for key, value in observations.items()}) for row in range(rows)]
     algo = lookup.open_run(str(run), "logs").config.algo
     if not getattr(algo, "layer_norm_critics", False):  # which SB3 lacks
-        rlher_class, sb3_class = ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)
-        path = run / "best_model.zip"
-        for loaded in (rlher_class.load(path), sb3_class.load(path, DummyVecEnv([lambda: env]))):
+        for model_class in (ALGORITHMS[algo.name].load(), resolve_name(ALGORITHMS[algo.name].sb3_class)):
+            loaded = model_class.load(run / "best_model.zip", DummyVecEnv([lambda: env]))
             np.testing.assert_allclose(loaded.predict(observations, deterministic=True)[0], actions, atol=1e-5)
     return actions
 
