@@ -1,6 +1,5 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
-import hashlib
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import relative
-from rlher.run.run_folder import CONFIG, safe_name
+from rlher.run.run_folder import CONFIG
 
 DEFAULT_BY = ("algo", "her")
 
@@ -78,21 +77,16 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
 
 
 def output_beside(config: CurvesConfig, name: str) -> Path:
-    """Return a path without suffix for a picture or page, in the folder that holds all runs to compare.
+    """Return the path of a picture or page in the folder that holds all runs to compare.
 
     The path is in ``logs`` if there is no such folder, or if it cannot be written to.
 
-    :param name: of the file. The names of several runs or folders are added, so that other runs have another path.
+    :param name: of the file.
     """
-    folders = [Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]
-    parent = Path(os.path.commonpath(folders))
-    paths = [str(folder.relative_to(parent.parent if folder == parent else parent)) for folder in folders]
-    names = safe_name("-".join(paths)) if len(paths) > 1 else ""
-    if len(names) > 100:
-        names = f"{names[:90]}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+    parent = Path(os.path.commonpath([Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]))
     if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
         parent = Path(config.logs).absolute()
-    return relative(parent / "-".join(filter(None, [name, names])))
+    return relative(parent / name)
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:

@@ -120,8 +120,8 @@ def plot(config: PlotConfig) -> int:
     if config.show and not has_display():
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     figure = draw_runs(config, for_pyplot=config.show)
-    stem = output_beside(config, safe_name(short_name(config.y)))
-    for name in config.output or [f"{stem}{suffix}" for suffix in SUFFIXES[:2]]:
+    stem = safe_name(short_name(config.y))
+    for name in config.output or [str(output_beside(config, f"{stem}{suffix}")) for suffix in SUFFIXES[:2]]:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
         figure.savefig(picture, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:

@@ -53,7 +53,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
 
     :raises UserError: there are no runs, or the page cannot be written.
     """
-    path = Path(config.output or f"{output_beside(config, 'report')}.html")
+    path = Path(config.output or output_beside(config, "report.html"))
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
     folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}

@@ -17,7 +17,7 @@ from tests.support.report_page import charts, legends, read, section
 def test_the_page_has_the_tables_of_compare_and_the_curves_of_plot(rlher, two_agents: list[str]) -> None:
     compared = rlher("compare", *two_agents, "--format", "markdown").out
     done = rlher("report", *two_agents)
-    assert (done.code, done.out, done.err) == (0, "logs/report-good-bad.html\n", "")
+    assert (done.code, done.out, done.err) == (0, "logs/report.html\n", "")
     page = read()
     cells = [
         cell.strip() for line in compared.splitlines() if line.startswith("| Some") for cell in line.split("|")[1:-1]
