@@ -29,7 +29,8 @@ class RandomActions:
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        # While no action is held, a random one begins with this probability. Then it fills `share` of all steps.
+        # While no action is held, a random one begins with probability p. So (1 - p) / p of the agent's actions precede
+        # each random one on average, which is held for `hold` steps: share = hold / (hold + (1 - p) / p), solved for p.
         begin_probability = self.share / (self.hold - self.share * (self.hold - 1))
         if warm_up and self.hold > 1:
             begin_probability = 1.0

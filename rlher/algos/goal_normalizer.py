@@ -45,9 +45,11 @@ class GoalNormalizer(nn.Module):
         entries = dict(zip(self.shapes, np.split(np.arange(size), np.cumsum(self.sizes)[:-1]), strict=False))
         has_goals = all(key in entries for key in GOALS)
         goals = np.concatenate([entries[key] for key in GOALS]) if has_goals else np.arange(0)
-        # Indices of entries: of both goals by part, and of what is pooled for the statistics of every part.
+        # Indices of the goals' entries: (2, parts, entries of a part), the achieved goal first.
         self._goals = goals.reshape(2, goal_parts, -1)
-        self._pooled = self._goals[:, 0] if goal_parts == 1 else self._goals[0]
+        # (n, entries of a part): every part of both goals has the mean of the statistics of these n.
+        achieved_parts, both_goals = self._goals[0], self._goals[:, 0]
+        self._pooled = both_goals if goal_parts == 1 else achieved_parts
         self._is_centred = np.ones(size)
         self._is_centred[self._goals] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
@@ -77,7 +79,8 @@ class GoalNormalizer(nn.Module):
 
         Without parts it is the mean over both goals; with parts, the mean over the parts of the achieved goal.
         """
-        sums[self._goals] = sums[self._pooled].sum(axis=0) / len(self._pooled)
+        mean = sums[self._pooled].sum(axis=0) / len(self._pooled)
+        sums[self._goals] = mean
         return sums
 
 

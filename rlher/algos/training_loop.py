@@ -19,9 +19,9 @@ from rlher.algos.options import UpdateOptions
 class OverlappingAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
-    With ``options.overlap`` the updates that follow a rollout are done during the first step of the next one. The
-    actions of the first step after a round are chosen before its updates, so there the policy is one round old. This
-    saves time only if the environments run in worker processes. The results are the same in either case.
+    With ``options.overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
+    actions of that step are chosen before these updates. This saves time only if the environments run in worker
+    processes; the results are the same if they do not.
 
     A policy with :class:`~rlher.algos.goal_normalizer.NormalizedExtractor` normalises observations. The loop adds each
     observation of the environments to the statistics, which all networks of the policy share.

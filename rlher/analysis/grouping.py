@@ -169,11 +169,15 @@ def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
     label has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
     """
     table = _differences(runs)
-    typed = {key for key in table if any(f"{key}=" in run.command for run in runs)}
-    preferred = table[sorted(table, key=lambda key: (key not in typed, table[key].isin(EMPTY_VALUES).any()))]
-    is_same = preferred.apply(lambda column: pd.factorize(column)[0]).T.duplicated()
-    rows = table[sorted(is_same.index[~is_same])].to_dict("records")
-    for run, row in zip(runs, rows, strict=True):
+
+    def rank(key: str) -> tuple[bool, bool]:
+        is_typed = any(f"{key}=" in run.command for run in runs)
+        return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
+
+    divisions: dict[tuple[int, ...], str] = {}
+    for key in sorted(map(str, table), key=rank):
+        divisions.setdefault(tuple(pd.factorize(table[key])[0]), key)
+    for run, row in zip(runs, table[sorted(divisions.values())].to_dict("records"), strict=True):
         parts = [label, *(f"{key}={value}" for key, value in row.items() if value not in EMPTY_VALUES)]
         # Runs that do not differ are called by their algorithm and strategy.
         yield ", ".join(filter(None, parts)) or ", ".join(str(run.config[key]) for key in DEFAULT_BY), run

@@ -206,16 +206,16 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     step_rewards, infos = rollout.rewards[rows], [rollout.infos[row] for row in rows]
     computed = single_rewards(env, rollout.achieved[rows], rollout.desired[rows], infos)
     differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
-    failed = rollout.terminated & ~rollout.info_flags(config.success_key)
+    failed = (rollout.terminated & ~rollout.info_flags(config.success_key))[rows]
     except_text = "step returns the reward of compute_reward, except"
     if not differs.any():
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
         yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
     elif config.goal_independent_reward:
         yield "ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares"
-    elif (differs <= rollout.info_flags(config.crash_key)[rows]).all():
+    elif not differs[~rollout.info_flags(config.crash_key)[rows]].any():
         yield "ok", f"{except_text} on a crash (info[{config.crash_key!r}])"
-    elif config.success_key is not None and (differs <= failed[rows]).all():
+    elif config.success_key is not None and not differs[~failed].any():
         penalty_text = "assumed to be a penalty that does not depend on the goal"
         yield "warning", f"{except_text} on steps that end an episode without success, {penalty_text}"
     else:

@@ -55,7 +55,7 @@ def _features(road_object: Any, names: list[str]) -> np.ndarray:
     cos_h, sin_h = road_object.direction.tolist()
     x, y = road_object.position.tolist()
     known = {"x": x, "y": y, "vx": speed * cos_h, "vy": speed * sin_h, "cos_h": cos_h, "sin_h": sin_h}
-    if not known.keys() >= {*names}:
+    if any(name not in known for name in names):
         known = road_object.to_dict()
     return np.array([known[name] for name in names], dtype=np.float64)
 

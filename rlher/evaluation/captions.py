@@ -72,7 +72,9 @@ def goal_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
     :param env: its ``compute_reward`` is called.
     """
     low, high = config.reward_range or (0.0, 0.0)
-    if low is None and config.success_reward != high:
+    # A reward without a lower bound, at less than whose maximum a goal counts as reached, is minus a distance.
+    is_minus_distance = low is None and config.success_reward != high
+    if is_minus_distance:
         reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
         return f"distance {-float(reward):.2f}"
     if config.relay.enabled:

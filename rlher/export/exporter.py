@@ -70,9 +70,8 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_pushable(config.push)
     print(escape_control(chosen.name), file=sys.stderr)
     with user_error_on_write(folder):
-        parent = (
-            run.folder if config.output is None else folder
-        )  # beside the earlier export, until this one is complete
+        # Written beside the earlier export, until this one is complete.
+        parent = run.folder if config.output is None else folder
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
             notes = _write(chosen, Path(temporary), config.format == "onnx")
@@ -119,7 +118,7 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(chosen, env, run_policy)
-        packages, needs_notes = _needs(config, env)
+        packages, needs_notes = _needed_packages(config), _unmet_needs(config, env)
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
@@ -246,22 +245,35 @@ def _registering_modules(env: EnvConfig) -> list[str]:
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 
-def _needs(config: TrainConfig, env: gym.Env) -> tuple[set[str], list[str]]:
-    """Return the packages that environment and policy need, and a note on each requirement that no package provides."""
+def _needed_modules(config: TrainConfig) -> set[str]:
+    """Return the modules that environment, wrappers and policy come from."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
     of_policy = leaves([config.algo.activation, config.algo.policy_kwargs])
     paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
-    modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
-    packages = {module: module.partition(".")[0] for module in modules - {*config.env.modules}}
+    return {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
+
+
+def _needed_packages(config: TrainConfig) -> set[str]:
+    """Return the installed packages that environment and policy need, as they are imported."""
+    modules = _needed_modules(config) - {*config.env.modules}
+    packages = {module.partition(".")[0] for module in modules} - {"rlher"}
+    needed = packages & metadata.packages_distributions().keys()
+    known = [ENV_PACKAGES[package] for package in needed & ENV_PACKAGES.keys()]
+    return needed | {package.simulator for package in known if package.simulator}
+
+
+def _unmet_needs(config: TrainConfig, env: gym.Env) -> list[str]:
+    """Return a note on each requirement of environment and policy that no package provides."""
     installed = metadata.packages_distributions()
-    missing = {module for module in modules if packages.get(module) not in installed}
-    notes = [f"Playing the agent needs `{module}`, which is not part of this folder." for module in sorted(missing)]
+    notes = [
+        f"Playing the agent needs `{module}`, which is not part of this folder."
+        for module in sorted(_needed_modules(config))
+        if module in config.env.modules or module.partition(".")[0] not in installed
+    ]
     env_class = type(env.unwrapped)
     if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
         notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")
-    needed = ({*packages.values()} - {"rlher"}) & installed.keys()
-    known = [ENV_PACKAGES[package] for package in needed & ENV_PACKAGES.keys()]
-    return needed | {package.simulator for package in known if package.simulator}, notes
+    return notes
 
 
 def _requirements(packages: set[str]) -> str:

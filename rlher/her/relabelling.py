@@ -50,18 +50,20 @@ class Relabeller:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         # Where goals have parts, the environment may move the goal in every step. So rewards under original goals are
         # recomputed as well: each transition keeps the goal before its step.
-        recomputed = slice(n_original if self.goal_part_weights is None else 0, None)
-        if len(ids[recomputed]):
+        has_parts = self.goal_part_weights is not None
+        first_recomputed = 0 if has_parts else n_original
+        recomputed = slice(first_recomputed, None)
+        if first_recomputed < len(ids):
             self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         desired_goals = rows["obs"][DESIRED_GOAL]
-        goals = desired_goals[recomputed]
+        goals = desired_goals[recomputed]  # a view, in which new goals appear
         if n_original < len(ids):
             new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
             desired_goals[n_original:] = new_goals
-            if self.goal_part_weights is None:
-                goals = new_goals  # at the precision of the environment
+            if not has_parts:
+                goals = new_goals  # the same ones at the precision of the environment
         next_obs[DESIRED_GOAL][recomputed] = desired_goals[recomputed]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)

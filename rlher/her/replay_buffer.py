@@ -283,8 +283,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         n_original = self._n_original(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
-            count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)  # never a whole batch
-            start = n_original - self._n_original(count)
+            count = round(self.demonstration_fraction * batch_size)
+            count = min(max(count, 1), batch_size - 1)  # at least one, and never a whole batch
+            start = n_original - self._n_original(count)  # the last originals, then the first of the others
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
         # Choose new goals, and compute the rewards and dones that follow from the goals.

@@ -199,8 +199,10 @@ class Storage:
         self.running[ring] = False
 
     def _begin_episode(self, ring: int) -> None:
-        start = self.starts[ring]
-        self.newest_episode[ring] = episode = start + (self.newest_episode[ring] + 1 - start) % (self.sizes[ring] + 1)
+        # A ring's episodes have its size + 1 numbers from its start on; after the last number, the first one follows.
+        start, count = self.starts[ring], self.sizes[ring] + 1
+        episode = start + (self.newest_episode[ring] + 1 - start) % count
+        self.newest_episode[ring] = episode
         self.running[ring] = True
         self.first_id[episode] = ring * IDS_PER_RING + self.added[ring]
 
@@ -276,8 +278,11 @@ class Storage:
         if self.added[ring] == 0:
             return np.zeros(0, np.int64)
         start, size = self.starts[ring], self.sizes[ring]
-        oldest = self.rows["episode"][start + max(self.added[ring] - size, 0) % size] - start
-        count = (self.newest_episode[ring] - start - oldest) % (size + 1) + 1
+        oldest_serial = max(self.added[ring] - size, 0)
+        # Counted from the start of the ring, see _begin_episode.
+        oldest = self.rows["episode"][start + oldest_serial % size] - start
+        newest = self.newest_episode[ring] - start
+        count = (newest - oldest) % (size + 1) + 1
         return start + (oldest + np.arange(count)) % (size + 1)
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
@@ -310,7 +315,8 @@ class Storage:
         """Return the ids of the environments' transitions at these positions."""
         env, offset = np.divmod(positions, self.capacity + 1)
         newest = self.added[env] - 1
-        return env * IDS_PER_RING + newest - (newest - offset) % self.capacity
+        age = (newest - offset) % self.capacity  # transitions added since; those of a full ring go around its end
+        return env * IDS_PER_RING + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of transitions that are stored, demonstrations included."""

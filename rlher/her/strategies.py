@@ -28,9 +28,9 @@ from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
 
 DESIRED = -1
-"""To choose the desired goal of transition ``id``, return ``DESIRED - id``.
+"""Negative numbers stand for desired goals: ``DESIRED - id``, which is -1 - id, for that of transition ``id``.
 
-``DESIRED - (DESIRED - id)`` is ``id`` again.
+The same subtraction decodes it.
 """
 
 ORIGINAL = "original"
