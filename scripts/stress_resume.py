@@ -294,7 +294,7 @@ class Child:
             if run.exists():
                 return [f"{run} was made again: {[path.name for path in run.iterdir()]}"]
             moved.rename(run)
-            if code != 2 and not self.finished():
+            if code != 1 and not self.finished():
                 return [f"exit code {code} after the folder was moved: {self.last_output()}"]
         return []
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlher.core.console import warn
 from rlher.core.errors import UserError, os_error_reason
 
 UNFINISHED = ".rlher-"
@@ -67,15 +66,6 @@ def user_error_on_write(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"cannot write {path}: {os_error_reason(error)}; check its folder and the disk.") from error
-
-
-@contextlib.contextmanager
-def warn_on_write_error(path: Path) -> Iterator[None]:
-    """Warn and continue if the block cannot write a file that is written again later in the run."""
-    try:
-        yield
-    except OSError as error:
-        warn(f"{path} cannot be written ({os_error_reason(error)}); the run continues without it.")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -47,7 +47,6 @@ class RunFolder:
 
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         self.folder, self.config = folder.absolute(), config
-        self._inode = _inode(folder)
 
     def __str__(self) -> str:
         return str(relative(self.folder))
@@ -74,14 +73,6 @@ class RunFolder:
             return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
         raise UserError(f"{self} has no model {name!r}; use best or last, or {steps}.")
-
-    def require_folder(self) -> None:
-        """Raise UserError if the folder was moved, deleted or replaced; called before a training run writes."""
-        if _inode(self.folder) != self._inode:
-            raise UserError(
-                f"{self.folder} was moved or deleted during the run, so training has ended and nothing more is "
-                "written; if it was moved, resume it in its new place."
-            )
 
     @property
     def checkpoints_path(self) -> Path:
@@ -129,10 +120,6 @@ def read_config(folder: Path) -> TrainConfig:
         raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
         raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
-
-
-def _inode(folder: Path) -> int | None:
-    return folder.stat().st_ino if folder.exists() else None
 
 
 def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, command: str) -> RunFolder:

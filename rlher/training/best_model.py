@@ -6,7 +6,7 @@ from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
-from rlher.core.files import warn_on_write_error, write_bytes
+from rlher.core.files import write_bytes
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model
@@ -26,9 +26,8 @@ def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
 def keep_model(run: RunFolder, steps: int, model: bytes) -> None:
     """Write ``models/<steps>.zip``, the content of the file of a model that was saved after these steps."""
     path = run.model_path(str(steps))
-    with warn_on_write_error(path):
-        path.parent.mkdir(exist_ok=True)
-        write_bytes(path, model)
+    path.parent.mkdir(exist_ok=True)
+    write_bytes(path, model)
 
 
 def record_clip(run: RunFolder, steps: int, model: bytes) -> bool:

@@ -25,7 +25,7 @@ from stable_baselines3.common.logger import (
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
-from rlher.core.files import user_error_on_write, warn_on_write_error, write_text
+from rlher.core.files import write_text
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.safe_files import finite_float
@@ -38,20 +38,18 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     """Return the logger of a run.
 
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
-    :raises UserError: a file cannot be created.
     """
     path = folder / TRAINING_LOG
-    with user_error_on_write(path):
-        kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
-        write_text(path, "".join(kept))
-        table = CSVOutputFormat(os.devnull)  # it would empty the file, and a kill before the next row lose all others
-        table.keys = kept[0].strip().split(",") if kept else []
-        table.file.close()
-        table.file = path.open("r+")
-        table.file.seek(0, os.SEEK_END)
-        writers: list[KVWriter] = [LenientWriter(table, path)]
-        if tensorboard:
-            writers.append(LenientWriter(TensorBoardOutputFormat(str(folder)), folder / "events.out.tfevents"))
+    kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
+    write_text(path, "".join(kept))
+    table = CSVOutputFormat(os.devnull)  # it would empty the file, and a kill before the next row lose all others
+    table.keys = kept[0].strip().split(",") if kept else []
+    table.file.close()
+    table.file = path.open("r+")
+    table.file.seek(0, os.SEEK_END)
+    writers: list[KVWriter] = [table]
+    if tensorboard:
+        writers.append(TensorBoardOutputFormat(str(folder)))
     return Logger(str(folder), writers)
 
 
@@ -59,28 +57,6 @@ def count_rows(folder: Path) -> int:
     """Return the number of rows of a run's ``progress.csv``, without its header."""
     path = folder / TRAINING_LOG
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
-
-
-class LenientWriter(KVWriter):
-    """A log file that warns about its first OSError and ignores later ones.
-
-    :param path: named by the warning.
-    """
-
-    def __init__(self, writer: KVWriter, path: Path) -> None:
-        self._writer, self._path, self._warned = writer, path, False
-
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        """Write a row, as far as possible."""
-        with contextlib.suppress(OSError) if self._warned else warn_on_write_error(self._path):
-            self._writer.write(key_values, key_excluded, step)
-            return
-        self._warned = True
-
-    def close(self) -> None:
-        """Close the file."""
-        with contextlib.suppress(OSError):
-            self._writer.close()
 
 
 # ------------------------------------------------------------------------------------------------------- trackers

@@ -93,7 +93,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason = ", ".join(damaged) or "checkpoint.freq is null, or none fitted on the disk"
+        reason = ", ".join(damaged) or "checkpoint.freq is null"
         raise UserError(
             f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
         )

@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import TrainConfig
-from rlher.core.errors import ReportedError, UserError, describe_error, first_line, os_error_reason
-from rlher.core.files import warn_on_write_error, write_json
+from rlher.core.errors import ReportedError, RunError, UserError, describe_error, first_line, os_error_reason
+from rlher.core.files import write_json
 from rlher.core.signals import StopRequest
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
-from rlher.run.run_folder import EVALUATIONS, RESULT, RunFolder
+from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.best_model import best_row
 from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
@@ -73,17 +73,16 @@ class Trainer:
         logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoint_callback.log_rows)
         self.model.set_logger(logger)
         tracker = log_to_tracker(self.config.logger, self.run, self.model, self.result)
-        with closing(self.workers), closing(logger), self.stop.catch_signals(), tracker, ExitStack() as at_end:
+        with closing(self.workers), self.stop.catch_signals(), tracker:
             (self.run.folder / RESULT).unlink(missing_ok=True)  # of a run that is extended
-            at_end.callback(self._write_result)
             try:
                 with self._record_status():
-                    self._learn(is_new)
+                    with closing(logger):
+                        self._learn(is_new)
+                    if self._evaluate_at_end:
+                        self._evaluate_final()
             finally:
-                self._write_models()
-            if self._evaluate_at_end and self.result.status is Status.FINISHED:
-                with self._record_status():
-                    self._evaluate_final()
+                self._write_result()
         return self.result
 
     def restore(self, checkpoint: Path) -> None:
@@ -93,11 +92,10 @@ class Trainer:
         """
         self.checkpoint_callback.restore(checkpoint, self.model)
         self._started -= self.evaluation_callback.elapsed
-        with warn_on_write_error(self.run.folder / EVALUATIONS):
-            self.run.write_evaluations(self.evaluation_callback.rows)
+        self.run.write_evaluations(self.evaluation_callback.rows)
 
     def _learn(self, is_new: bool) -> None:
-        """Call SB3's ``learn`` with all callbacks.
+        """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception.
 
         :param is_new: the run starts here, so it learns from demonstrations first, and counts steps from 0.
         """
@@ -118,17 +116,17 @@ class Trainer:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
                     self.evaluation_callback.record_pending()
                 raise
+            finally:
+                self._write_last_model()
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
         episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
         last, steps = model_file.to_bytes(self.model), self.model.num_timesteps
         best, row = self.evaluation_callback.best_model, best_row(self.evaluation_callback.rows)
-        self.run.require_folder()
         if best is None or row is None or row["timesteps"] >= steps:
             best = self.evaluation_callback.best_model = last
-            with self._fail_on_write_error("the best model"):
-                self.evaluation_callback.write_best_model()
+            self.evaluation_callback.write_best_model()
         else:
             steps = row["timesteps"]
         last_episodes = self.workers.start(last, episodes, seed)
@@ -157,41 +155,26 @@ class Trainer:
             result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
         except BaseException as error:
             result.error = describe_error(error)
-            if model_file.all_finite(self.model):  # weights that are not finite raise errors of many kinds in torch
-                raise
+            raise
         else:
-            result.status = Status.FAILED if result.error else Status.FINISHED  # a model could not be written
+            result.status = Status.FINISHED
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def _write_models(self) -> None:
-        self.run.require_folder()
-        with self._fail_on_write_error("the best model"):
-            self.evaluation_callback.write_best_model()
-        if model_file.all_finite(self.model):
-            with self._fail_on_write_error("the last model"):
-                model_file.save(self.run.model_path("last"), self.model)
-        else:
-            self.result.status = Status.FAILED
-            self.result.error = (
+    def _write_last_model(self) -> None:
+        if not model_file.all_finite(self.model):  # replaces what was raised: torch raises errors of many kinds then
+            raise RunError(
                 f"training diverged: weights are not finite after {self.model.num_timesteps:,} steps, so only the best "
-                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds"
+                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
             )
+        model_file.save(self.run.model_path("last"), self.model)
 
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none."""
-        self.run.require_folder()
         self.result.timesteps = self.model.num_timesteps
         self.result.wall_seconds = round(time.monotonic() - self._started, 1)
-        with self._fail_on_write_error(RESULT):
-            write_json(self.run.folder / RESULT, self.result.to_json())
-
-    @contextmanager
-    def _fail_on_write_error(self, name: str) -> Iterator[None]:
-        """Turn an OSError of the block into a failed result."""
         try:
-            yield
+            write_json(self.run.folder / RESULT, self.result.to_json())
         except OSError as error:
-            earlier = f"{self.result.error}; then " if self.result.error else ""
-            self.result.error = f"{earlier}{name} was not written ({os_error_reason(error)}); resume the run later"
             self.result.status = Status.FAILED
+            self.result.error = self.result.error or f"{RESULT} was not written ({os_error_reason(error)})"

@@ -27,7 +27,6 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.training import checkpoint_state
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
-from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume
 from rlher.training.trainer import Trainer
@@ -189,22 +188,6 @@ def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: 
     assert resumed_at(f"killed/{folder}") == [0]
     assert "no valid checkpoint" not in again.err
     assert differences(folder, Path("killed") / folder) == []
-
-
-def test_a_best_model_is_written_once_the_disk_has_space(rlher, uninterrupted: Path, monkeypatch) -> None:
-    """Only the first evaluation finds a best model here, so losing it would change the result."""
-    full, write = [], EvaluationCallback.write_best_model
-
-    def refusing(self: EvaluationCallback) -> None:
-        if not full:
-            full.append(self)
-            raise OSError(28, "No space left on device")
-        write(self)
-
-    monkeypatch.setattr(EvaluationCallback, "write_best_model", refusing)
-    done = rlher("train", *words("dqn"))
-    assert done.code == 0, done.err
-    assert differences(uninterrupted, folder_of("dqn")) == []
 
 
 def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step) -> None:

@@ -21,8 +21,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.key import compared_values
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line, os_error_reason
-from rlher.core.files import user_error_on_write
+from rlher.core.errors import UserError, first_line
 from rlher.core.signals import StopRequest
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.her import HerReplayBuffer
@@ -119,20 +118,15 @@ class CheckpointCallback(BaseCallback):
             self.save()
 
     def save(self) -> None:
-        """Wait for the evaluation in progress, and write a checkpoint. If the disk is full, warn and keep earlier ones.
+        """Wait for the evaluation in progress, and write a checkpoint.
 
         :raises RunError: the environment failed in the evaluation.
+        :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
         """
         self._evaluations.record_pending()
-        self._run.require_folder()
-        self._due_time = time.monotonic() + self._interval  # also if it cannot be written
-        if not all_finite(self.model):  # the next evaluation ends the run; earlier checkpoints stay valid
-            return
-        steps = self.model.num_timesteps
-        try:
-            checkpoint_files.write(self._run.checkpoints_path, steps, self._fill)
-        except OSError as error:
-            warn(f"no checkpoint at {steps:,} steps ({os_error_reason(error)}); an earlier one, if any, is kept.")
+        self._due_time = time.monotonic() + self._interval
+        if all_finite(self.model):  # else the next evaluation ends the run; earlier checkpoints stay valid
+            checkpoint_files.write(self._run.checkpoints_path, self.model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:
         """Write the files of a checkpoint."""
@@ -179,8 +173,7 @@ class CheckpointCallback(BaseCallback):
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
         if self._evaluations.best_model is None:  # the run wrote it later, and may not find it again
             self._run.model_path("best").unlink(missing_ok=True)
-        with user_error_on_write(self._run.folder):
-            self._evaluations.write_best_model()
+        self._evaluations.write_best_model()
 
     def _repeat_episodes(
         self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]

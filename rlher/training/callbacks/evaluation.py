@@ -10,11 +10,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import RunError
-from rlher.core.files import warn_on_write_error, write_bytes
+from rlher.core.files import write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
-from rlher.run.run_folder import EVALUATIONS, RunFolder
+from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import best_row, keep_model, record_clip
 
 OnEvaluation = Callable[[EvaluationRows], None] | None
@@ -53,7 +53,7 @@ class EvaluationCallback(BaseCallback):
         super().__init__()
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
-        """Content of the best model's file, which is not written at once if the disk is full."""
+        """Content of the best model's file."""
         self._pending: deque[PendingEvaluation] = deque()
         self._run, self._workers = run, workers
         self._on_evaluation = on_evaluation
@@ -118,14 +118,11 @@ class EvaluationCallback(BaseCallback):
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
-        self._run.require_folder()
         is_best = row is best_row(self.rows)
         if is_best:
             self.best_model = evaluated.model
-            with warn_on_write_error(self._run.model_path("best")):
-                self.write_best_model()
-        with warn_on_write_error(self._run.folder / EVALUATIONS):
-            self._run.write_evaluations(self.rows)
+            self.write_best_model()
+        self._run.write_evaluations(self.rows)
         if self._on_evaluation:
             self._on_evaluation(self.rows)
         if self._run.config.eval.keep_models:
@@ -134,10 +131,7 @@ class EvaluationCallback(BaseCallback):
             self._records_clips = record_clip(self._run, row["timesteps"], evaluated.model)
 
     def write_best_model(self) -> None:
-        """Write the best model, if there is one.
-
-        :raises OSError: it cannot be written.
-        """
+        """Write the best model, if there is one."""
         if self.best_model is not None:
             write_bytes(self._run.model_path("best"), self.best_model)
 
