@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_files import links_outside, require_regular_file
+from rlher.core.safe_files import require_regular_file
 
 MAX_FILE_BYTES = 8_000_000
 """Size limit of one clip or picture."""
@@ -46,7 +46,5 @@ def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
 
 
 def clips_of(folder: Path) -> list[Path]:
-    """Return the clips of a run folder, without links that lead out of it."""
-    return [
-        path for pattern in CLIP_PATTERNS for path in sorted(folder.glob(pattern)) if not links_outside(path, folder)
-    ]
+    """Return the clips of a run folder."""
+    return [path for pattern in CLIP_PATTERNS for path in sorted(folder.glob(pattern))]

@@ -22,7 +22,7 @@ from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.safe_files import finite_float, links_outside, read_json, read_table, read_text, read_yaml
+from rlher.core.safe_files import finite_float, read_json, read_table, read_text, read_yaml
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMAND_FILE, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
 
@@ -164,8 +164,6 @@ def read_run(folder: Path) -> LoadedRun:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`SHORT_NAMES`."""
-    if links_outside(folder / CONFIG):
-        raise ValueError("config.yaml is a link to another folder")
     try:
         values = read_yaml(folder / CONFIG)
     except ValueError as error:

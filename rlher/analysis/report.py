@@ -29,7 +29,7 @@ from rlher.core.console import collected_warnings, escape_control, format_second
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.nested import flatten
-from rlher.core.safe_files import links_outside, read_json
+from rlher.core.safe_files import read_json
 from rlher.run.metadata import commands
 from rlher.run.run_folder import METADATA_FILE
 
@@ -79,7 +79,7 @@ def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
     named = bool(groups) or len(studies) > 1
     for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
         reruns = study.folder / RERUNS
-        if reruns.is_dir() and not links_outside(reruns) and (runs := read_runs(str(reruns))):
+        if reruns.is_dir() and (runs := read_runs(str(reruns))):
             prefix = f"{name}: " if named else ""
             groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]
     return groups

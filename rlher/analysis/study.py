@@ -9,7 +9,7 @@ import pandas as pd
 from rlher.analysis.embedded_files import EmbeddedFile, embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_files import links_outside, read_json, read_table, read_text
+from rlher.core.safe_files import read_json, read_table, read_text
 from rlher.run.metadata import commands
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
@@ -54,7 +54,7 @@ def read_study(folder: Path) -> LoadedStudy:
         best=read_text(folder / "best.yaml"),
         command="\n".join(commands(folder, "best.yaml")),
         trials=_trials(folder / "trials.csv"),
-        pictures=embed(sorted(path for path in folder.glob("*.png") if not links_outside(path))),
+        pictures=embed(sorted(folder.glob("*.png"))),
     )
 
 

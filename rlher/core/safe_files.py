@@ -1,7 +1,7 @@
-"""Files that may come from someone else: size limits, no code executed, no links out of the folder.
+"""Files that may come from someone else: size limits, no code executed.
 
 One function reads each kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
-:func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is written, :func:`require_no_link` or
+:func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is appended to,
 :func:`require_safe_to_write` checks its path.
 """
 
@@ -62,15 +62,9 @@ def require_no_link(path: Path, folder: Path | None = None) -> None:
 
 
 def require_safe_to_write(path: Path) -> None:
-    """Raise UserError if writing to a path would change another file, or block, as a pipe does.
-
-    An archive can unpack a file as a hard link, that is, as a second name of one of the user's files. SQLite writes
-    further files beside the target of a symbolic link.
-    """
-    if path.is_symlink():
-        raise UserError(f"{path} is a link to another file; delete it.")
-    if path.exists() and (not path.is_file() or path.stat().st_nlink > 1):
-        raise UserError(f"{path} is a hard link of another file, or not a regular file; move it away.")
+    """Raise UserError if writing to a path would block, as a pipe does."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a regular file; move it away.")
 
 
 def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
@@ -86,13 +80,13 @@ def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, ``""`` if it is missing, unreadable or :func:`links_outside`.
+    """Return the text of a file, ``""`` if it is missing or unreadable.
 
     Bytes that are not UTF-8 are replaced.
     """
     try:
         require_regular_file(path, MAX_TEXT_BYTES)
-        return "" if links_outside(path) else path.read_text(errors="replace")
+        return path.read_text(errors="replace")
     except (OSError, ValueError):
         return ""
 
@@ -177,13 +171,11 @@ def read_table(path: Path) -> "pd.DataFrame":
     """Return a CSV file with a header as a table.
 
     :raises OSError: it cannot be read.
-    :raises ValueError: it is damaged, exceeds a limit, or is a link out of its folder; the message is one line.
+    :raises ValueError: it is damaged or exceeds a limit; the message is one line.
     """
     import pandas as pd  # takes half a second, and few commands read tables
 
     require_regular_file(path, MAX_TABLE_BYTES)
-    if links_outside(path):
-        raise ValueError("it is a link to another folder")
     with path.open(encoding="utf-8-sig", newline="") as lines:
         header = lines.readline()
         if (columns := header.count(",") + 1) > MAX_COLUMNS:

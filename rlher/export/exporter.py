@@ -31,7 +31,7 @@ from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import relative, user_error_on_write, write_json
 from rlher.core.nested import leaves
-from rlher.core.safe_files import finite_float, links_outside, read_json, require_no_link
+from rlher.core.safe_files import finite_float, read_json
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
@@ -62,8 +62,6 @@ def export(config: ExportConfig) -> dict[str, str]:
     run, model = lookup.find_model(config)
     chosen = ModelChoice(run, model, AgentConfig())
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
-    if config.output is None:
-        require_no_link(folder)
     if config.format == "onnx":
         require_onnx()
     if config.push is not None:
@@ -122,7 +120,7 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
-    has_clip = clip.is_file() and not links_outside(clip, run.folder)
+    has_clip = clip.is_file()
     if has_clip:
         shutil.copyfile(clip, folder / "replay.mp4")
     packages |= {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}

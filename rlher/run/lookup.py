@@ -8,7 +8,7 @@ from pathlib import Path
 from rlher.config.commands import ModelConfig
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.safe_files import links_outside, read_json
+from rlher.core.safe_files import read_json
 from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
 from rlher.run.trust import require_no_code
 
@@ -116,14 +116,11 @@ def _newest(logs: Path, env: str = ".*") -> Path | None:
 def _run_folders(logs: Path, env: str = ".*", algo: str = "*") -> list[Path]:
     """Return the run folders ``<env>_<number>`` under ``logs``. Bundled agents, which have no number, are left out.
 
-    Folders behind a link are left out as well, because commands write into the folder that they find.
-
     :param env: regular expression for the name of the environment.
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
     name = re.compile(rf"{env}_\d+")
-    folders = [config.parent for config in logs.glob(f"{algo}/*/{CONFIG}") if name.fullmatch(config.parent.name)]
-    return [folder for folder in folders if not links_outside(folder, logs)]
+    return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG}") if name.fullmatch(config.parent.name)]
 
 
 def _modified(path: Path) -> float:

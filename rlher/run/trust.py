@@ -22,13 +22,10 @@ from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.files import sync
 from rlher.core.nested import leaves, value_at
-from rlher.core.safe_files import MAX_TEXT_BYTES, require_no_link, require_regular_file
+from rlher.core.safe_files import MAX_TEXT_BYTES, require_regular_file
 
 SIGNATURE_PREFIX = "# signature: "
 KEY_BYTES = 32
-
-WRITTEN_FOLDERS = ("checkpoints", "models", "clips")
-"""Subfolders of a run that rlher writes to. Others, such as ``wandb``, may contain links to the home folder."""
 
 
 class UntrustedCode(UserError):
@@ -68,18 +65,6 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
     if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
         named.append(("env.id", env_id))
     return named
-
-
-def require_no_links(folder: Path) -> None:
-    """Raise UserError if writing into a run folder would write through a link to another folder, or into a pipe.
-
-    Checkpoints with a pipe count as damaged, see :func:`rlher.run.checkpoint_files.verify`.
-    """
-    for path in folder.iterdir():
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise UserError(f"{path} is not a regular file; delete it to resume the run.")
-    for path in (*folder.iterdir(), *(path for name in WRITTEN_FOLDERS for path in (folder / name).rglob("*"))):
-        require_no_link(path, folder)
 
 
 # ------------------------------------------------------------------------------------------------ signatures

@@ -14,7 +14,6 @@ from rlher.core.safe_files import read_json
 from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
 from rlher.run.run_folder import CONFIG, RunFolder
-from rlher.run.trust import WRITTEN_FOLDERS, require_no_links
 from rlher.training import checkpoint_state
 from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header
@@ -31,8 +30,10 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
         changed, or its checkpoint cannot be loaded.
     """
     with run_folder.locked(run.folder):
-        require_no_links(run.folder)
-        for folder in (run.folder, *(run.folder / name for name in WRITTEN_FOLDERS)):
+        for path in run.folder.iterdir():
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise UserError(f"{path} is not a regular file; delete it to resume the run.")
+        for folder in (run.folder, *(run.folder / name for name in ("checkpoints", "models", "clips"))):
             remove_unfinished(folder)
         checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0

@@ -11,7 +11,6 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.safe_files import require_no_link
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS
 from rlher.training.callbacks.evaluation import StopTraining
@@ -64,7 +63,6 @@ class StudySpec(ABC):
         :raises optuna.TrialPruned: the reporter stopped the run.
         :raises RunFailed: the run ended early.
         """
-        require_no_link(logs, self.folder)
         run_config = apply_params(train_config(self.config), params)
         run_config = replace(run_config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.

@@ -19,7 +19,6 @@ from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
-from rlher.core.safe_files import require_no_link
 from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND_FILE, safe_name
@@ -50,7 +49,6 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.search_space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
-    require_no_link(folder, Path(config.logs))
     space = load_space(config.search_space, train_config(config))
     try:
         with Pool(config, ray_retries=0) as pool:
@@ -66,8 +64,6 @@ def optimize(config: OptimizeConfig, command: str) -> int:
 
 def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool, command: str) -> int:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
-    for name in ("trials", "reruns", "workers"):
-        require_no_link(folder / name, folder)
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet

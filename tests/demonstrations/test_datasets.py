@@ -122,16 +122,8 @@ def pipe(dataset: Path) -> None:
     os.mkfifo(dataset / "data/main_data.hdf5")
 
 
-def move_away(dataset: Path) -> None:
-    """Replace the arrays by a link to the same arrays in another folder."""
-    moved = dataset.parent / "elsewhere.hdf5"
-    (dataset / "data/main_data.hdf5").rename(moved)
-    (dataset / "data/main_data.hdf5").symlink_to(moved)
-
-
 DAMAGES = {
     "a pipe": pipe,
-    "arrays elsewhere": move_away,
     "cut": truncate,
     "no JSON": lambda dataset: (dataset / "data/metadata.json").write_text("{"),
     "fewer episodes": edit("metadata.json", lambda values: values.update(total_episodes=3)),

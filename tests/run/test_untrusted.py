@@ -1,13 +1,9 @@
-"""Run folders from untrusted sources: malicious names, links out of the folder, and files of unlimited size.
-
-Their content is not run as code, no file outside them gets into exports and reports, and none is changed.
-"""
+"""Run folders from untrusted sources: malicious names, and files of unlimited size; their content is not run as code."""
 
 import json
 import math
 import os
 import re
-import shutil
 import struct
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -20,7 +16,7 @@ from rlher.composition.override_syntax import override_value
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import relative
-from rlher.core.safe_files import links_outside, read_json, read_table, read_text, read_yaml, require_safe_to_write
+from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
 from rlher.export import play
 from rlher.run.metadata import commands
@@ -110,93 +106,6 @@ def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private:
     assert private.read_text() == SECRET
     assert (untrusted / "export" / "replay.mp4").read_bytes() == b"video"
     assert not [path for path in (untrusted / "export").iterdir() if path.is_symlink()]
-
-
-@pytest.mark.parametrize("path", ["clips/60.mp4", "command.txt", "meta.json", "result.json"])
-def test_exports_contain_no_linked_file(rlher, untrusted: Path, private: Path, path: str) -> None:
-    link(untrusted / path, private)
-    rlher("export", str(untrusted), "--model", "last", "--output", "export")
-    for file in Path("export").iterdir():
-        assert SECRET.encode() not in file.read_bytes(), file
-    assert not Path("export/replay.mp4").exists()
-
-
-# ---------------------------------------------------------------------------------- links out of the folder
-
-
-MP4, PNG = b"\0\0\0\x18ftypmp42", b"\x89PNG"
-
-
-@pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        ("command.txt", f"rlher {SECRET}".encode()),
-        ("meta.json", json.dumps({"machine": SECRET}).encode()),
-        ("config.yaml", f"{SECRET}: [".encode()),
-        ("enjoy.mp4", MP4),
-        ("enjoy.gif", b"GIF89a"),
-        ("clips/100.mp4", MP4),
-    ],
-)
-def test_reports_of_runs_contain_no_linked_file(
-    rlher, make_run: Make, private: Path, path: str, content: bytes
-) -> None:
-    private.write_bytes(content)
-    make_run("other")
-    link(make_run("untrusted") / path, private)
-    done = rlher("report", "logs")
-    page = Path("logs/report.html").read_text()
-    assert done.code == 0, done.err
-    assert SECRET not in page + done.err
-    assert "data:video" not in page
-    assert "data:image" not in page
-
-
-@pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        ("best.yaml", SECRET.encode()),
-        ("command.txt", f"rlher {SECRET}".encode()),
-        ("verdict.json", json.dumps({"study": SECRET}).encode()),
-        ("trials.csv", f"number,value\n0,{SECRET}\n".encode()),
-        ("history.png", PNG),
-    ],
-)
-def test_reports_of_studies_contain_no_linked_file(
-    rlher, private: Path, tmp_path: Path, path: str, content: bytes
-) -> None:
-    private.write_bytes(content)
-    study = tmp_path / "study"
-    study.mkdir()
-    (study / "journal.log").touch()
-    (study / path).write_bytes(content)
-    assert rlher("report", "study").code == 0
-    page = Path("study/report.html").read_text()
-    assert SECRET in page or "data:image" in page, "the report contains the file unless it is a link"
-    link(study / path, private)
-    assert rlher("report", "study").code == 0
-    page = Path("study/report.html").read_text()
-    assert SECRET not in page
-    assert "data:image" not in page
-
-
-def test_linked_runs_are_not_shown_as_reruns(rlher, make_run: Make, tmp_path: Path) -> None:
-    (make_run("mine") / "command.txt").write_text(f"rlher {SECRET}")
-    study = tmp_path / "study"
-    study.mkdir()
-    (study / "journal.log").touch()
-    (study / "reruns").symlink_to(tmp_path / "logs")
-    assert rlher("report", "study", "--output", "page.html").code == 0
-    assert SECRET not in Path("page.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("target", "outside"), [("beside", False), ("../x", True), ("/dev/zero", True), ("link", False)]
-)
-def test_links_outside(tmp_path: Path, target: str, outside: bool) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "link").symlink_to(target)
-    assert links_outside(tmp_path / "folder" / "link") == outside
 
 
 # --------------------------------------------------------------------------------------------- unlimited size
@@ -313,15 +222,6 @@ def test_a_recipe_sets_no_place_and_reads_no_variable(
     assert [path.name for path in tmp_path.iterdir()] == ["r.yaml"]
 
 
-def test_the_newest_run_is_not_one_behind_a_link(rlher, untrusted: Path, tmp_path: Path) -> None:
-    """`rlher export` replaces a folder of the run that it finds."""
-    for name in ("elsewhere", "logs/dqn"):
-        (tmp_path / name).mkdir(parents=True)
-    shutil.move(untrusted, tmp_path / "elsewhere/run")
-    (tmp_path / "logs/dqn/run").symlink_to(tmp_path / "elsewhere/run")
-    assert rlher("export").code == 2
-
-
 def test_names_of_files_are_no_interpolations(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", SECRET)
     Path("r${oc.env:CANARY}.yaml").write_text("seed: 1\n")
@@ -363,64 +263,10 @@ def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypat
         make_env(EnvConfig("PandaReach-v3")).close()
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        *((f"optuna{below}", 2) for below in ("", "/s", "/s/trials", "/s/reruns", "/s/workers", "/s/journal.log")),
-        ("optuna/s/trials/0", 1),
-        ("optuna/s/workers/s-{}.log", 1),  # of a trial that is repeated twice
-    ],
-)
-def test_no_study_is_written_through_a_link_below_logs(rlher, tmp_path: Path, path: str, code: int) -> None:
-    victim = tmp_path / "victim"
-    if path.endswith(".log"):
-        victim.write_text("mine")
-    else:
-        victim.mkdir()
-    for number in range(3):
-        link(tmp_path / "logs" / path.format(number), victim)
-    bits = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=3", "total_timesteps=30", "recipe=null")
-    done = rlher("optimize", *bits, "study_name=s", "--n-trials", "1")
-    assert done.code == code
-    assert victim.read_text() == "mine" if victim.is_file() else not list(victim.iterdir())
-
-
-@pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.db-wal"])
-def test_sqlite_follows_no_link(tmp_path: Path, name: str) -> None:
-    (victim := tmp_path / "victim").write_bytes(b"mine")
-    (folder := tmp_path / "theirs").mkdir()
-    (folder / name).symlink_to(victim)
-    with pytest.raises(UserError, match=f"{name} is a link"):
-        open_storage(f"sqlite:///{folder}/study.db", folder)
-    assert victim.read_bytes() == b"mine"
-
-
-def test_sqlite_follows_no_link_within_the_folder(tmp_path: Path) -> None:
-    """Its journal would be that beside the target."""
-    (tmp_path / "real.db").touch()
-    (tmp_path / "study.db").symlink_to("real.db")
-    for name, reason in ((f"{tmp_path}/study.db", "is a link"), (f"file:{tmp_path}/study.db?uri=true", "address")):
-        with pytest.raises(UserError, match=reason):
-            open_storage(f"sqlite:///{name}", tmp_path)
-
-
-@pytest.mark.parametrize("name", ["journal.log", "study.db", "study.db-wal"])
-def test_no_file_with_a_further_name_is_written(tmp_path: Path, name: str) -> None:
-    (victim := tmp_path / "victim").write_bytes(b"mine")
-    (folder := tmp_path / "theirs").mkdir()
-    (folder / name).hardlink_to(victim)
-    with pytest.raises(UserError, match="link"):
-        open_storage(None if name == "journal.log" else f"sqlite:///{folder}/study.db", folder)
-    assert victim.read_bytes() == b"mine"
-
-
-@pytest.mark.parametrize("make", [lambda path, victim: path.hardlink_to(victim), lambda path, _: os.mkfifo(path)])
-def test_the_output_of_a_job_goes_to_a_file_of_its_own(tmp_path: Path, make: Callable) -> None:
-    (victim := tmp_path / "victim").write_text("mine")
-    make(tmp_path / "job.log", victim)
+def test_no_job_writes_into_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "job.log")
     with time_limit(SECONDS), pytest.raises(UserError):
         require_safe_to_write(tmp_path / "job.log")
-    assert victim.read_text() == "mine"
 
 
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
