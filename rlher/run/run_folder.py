@@ -79,12 +79,9 @@ class RunFolder:
         """Return the folder of the checkpoints, which may not exist."""
         return self.folder / "checkpoints"
 
-    def write_config(self, working_folder: Path) -> None:
-        """Replace ``config.yaml``, and sign it as the user's own, see :func:`rlher.run.trust.sign`.
-
-        :param working_folder: where the command was started, which an environment may have left.
-        """
-        write_text(self.folder / CONFIG, sign(dump_yaml(asdict(self.config)), self.folder, working_folder))
+    def write_config(self) -> None:
+        """Write ``config.yaml`` and sign it."""
+        write_text(self.folder / CONFIG, sign(dump_yaml(asdict(self.config)), self.folder))
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
@@ -122,24 +119,23 @@ def read_config(folder: Path) -> TrainConfig:
         raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
 
 
-def create(config: TrainConfig, composed: TrainConfig, working_folder: Path, command: str) -> RunFolder:
+def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment.
-    :param working_folder: where the command was started, which an environment may have left.
     :param command: the command line as it was typed, without passwords.
     :raises UserError: the folder cannot be written, or the config is too large.
     """
     dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder
-    parent = working_folder / config.logs / config.algo.label
+    parent = Path.cwd() / config.logs / config.algo.label
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
         require_no_link(parent, parent.parent)
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
-        run.write_config(working_folder)
+        run.write_config()
         write_text(folder / COMMAND_FILE, command + "\n")
         write_json(folder / METADATA_FILE, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):

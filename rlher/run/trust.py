@@ -70,16 +70,15 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
 # ------------------------------------------------------------------------------------------------ signatures
 
 
-def sign(text: str, folder: Path, working_folder: Path) -> str:
+def sign(text: str, folder: Path) -> str:
     """Return the text of a file with the signature as its last line; without it if there is no key.
 
     :param folder: where the file will lie.
-    :param working_folder: where the command was started.
     """
     try:
         if not _key_file().exists():
             _create_key(_key_file())
-        return f"{text}{SIGNATURE_PREFIX}{_digest(text, folder, working_folder)}\n"
+        return f"{text}{SIGNATURE_PREFIX}{_digest(text, folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
 
@@ -89,7 +88,7 @@ def is_signed(path: Path) -> bool:
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         require_regular_file(path, MAX_TEXT_BYTES)
         text, prefix, digest = path.read_text(encoding="utf-8").rpartition(SIGNATURE_PREFIX)
-        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent, Path.cwd()), digest.strip())
+        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent), digest.strip())
     return False
 
 
@@ -103,15 +102,15 @@ def _create_key(path: Path) -> None:
             os.link(temporary.name, path)
 
 
-def _digest(text: str, folder: Path, working_folder: Path) -> str:
-    """Return the keyed hash of a text and its folders.
+def _digest(text: str, folder: Path) -> str:
+    """Return the keyed hash of a text, its folder and the current folder.
 
     :raises OSError: there is no key, or it is damaged.
     """
     key = _key_file().read_bytes()
     if len(key) != KEY_BYTES:
         raise OSError(f"{_key_file()} is damaged")
-    content = f"{os.path.realpath(folder)}\0{os.path.realpath(working_folder)}\0{text}".encode(errors="surrogateescape")
+    content = f"{os.path.realpath(folder)}\0{os.path.realpath(Path.cwd())}\0{text}".encode(errors="surrogateescape")
     return hmac.new(key, content, hashlib.sha256).hexdigest()
 
 

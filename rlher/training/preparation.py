@@ -1,5 +1,6 @@
 """Prepare a training run: check its config, and build its environments and model."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -34,7 +35,6 @@ class TrainingSetup:
     :param envs: the training environments.
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.
-    :param working_folder: where the command was started; an environment may leave it.
     :param started: monotonic time at which it was started.
     """
 
@@ -43,7 +43,6 @@ class TrainingSetup:
     envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
-    working_folder: Path
     started: float
 
 
@@ -64,6 +63,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     records_actions = config.checkpoint.freq is not None
     with _torch_settings(config.threads or 1), closing(RestorableVecEnv(build, config.seed, records_actions)) as envs:
         require_supported_actions(config.algo.name, envs.action_space)
+        os.chdir(working_folder)  # an environment may have left it
         model = build_model(config, envs)
         if model.fallback_reason is not None:
             engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
@@ -73,7 +73,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
         notes = [*env_notes, *notes, *_model_notes(config, model)]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, notes, callbacks, working_folder, started)
+        yield TrainingSetup(config, model, envs, notes, callbacks, started)
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)  # before anything is written: it may fail
-            _record_resume(run, done, setup.working_folder, command)
+            _record_resume(run, done, command)
             print_header(run, [*notes, *setup.notes])
             return run, trainer.run_to_end(is_new=checkpoint is None)
 
@@ -100,10 +100,10 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
         )
 
 
-def _record_resume(run: RunFolder, done: int, working_folder: Path, command: str) -> None:
+def _record_resume(run: RunFolder, done: int, command: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     earlier = commands(run.folder)  # before it is signed: of somebody else's, those that name no code
-    run.write_config(working_folder)
+    run.write_config()
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
     meta = read_json(run.folder / METADATA_FILE)
     before = meta.get("resumed")

@@ -40,7 +40,7 @@ def train_new_run(
     :raises UserError: the config cannot be trained; nothing was written.
     """
     with prepare(config) as setup:
-        run = run_folder.create(setup.config, config, setup.working_folder, command)
+        run = run_folder.create(setup.config, config, command)
         print_header(run, setup.notes)
         with run_folder.locked(run.folder):
             return run, Trainer(run, setup, on_evaluation, evaluate_at_end).run_to_end()

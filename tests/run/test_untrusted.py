@@ -1,4 +1,4 @@
-"""Run folders from untrusted sources: malicious names, and files of unlimited size; their content is not run as code."""
+"""Run folders from untrusted sources: malicious names, and files of unlimited size; nothing in them is run as code."""
 
 import json
 import math

@@ -137,7 +137,7 @@ def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None
     run.mkdir()
     (run / "config.yaml").write_text(text)
     assert not trust.is_signed(run / "config.yaml"), "it is another folder"
-    RunFolder(run, read_config(run)).write_config(Path.cwd())
+    RunFolder(run, read_config(run)).write_config()
     text = (run / "config.yaml").read_text()
     assert trust.is_signed(run / "config.yaml")
     for changed in (text.replace("modules: []", "modules: [evil]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-10]):
@@ -153,7 +153,7 @@ def test_no_run_is_ones_own_without_a_key(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "state/rlher/key").write_bytes(key)
     (tmp_path / "config.yaml").write_text(f"a: 1\n{trust.SIGNATURE_PREFIX}{'0' * 64}\n")
     assert not trust.is_signed(tmp_path / "config.yaml")
-    text = trust.sign("a: 1\n", tmp_path, Path.cwd())
+    text = trust.sign("a: 1\n", tmp_path)
     assert (trust.SIGNATURE_PREFIX in text) == (key is None)
     if key is None:
         assert (tmp_path / "state/rlher/key").stat().st_mode & 0o077 == 0
@@ -161,17 +161,17 @@ def test_no_run_is_ones_own_without_a_key(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_home_that_cannot_be_written_leaves_runs_unsigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc")
-    assert trust.sign("a: 1\n", tmp_path, Path.cwd()) == "a: 1\n"
+    assert trust.sign("a: 1\n", tmp_path) == "a: 1\n"
 
 
 def test_no_key_of_the_current_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    signed = trust.sign("a: 1\n", tmp_path, Path.cwd())
+    signed = trust.sign("a: 1\n", tmp_path)
     assert not Path("relative").exists()
     assert (tmp_path / "home/.local/state/rlher/key").exists()
     monkeypatch.setattr(Path, "exists", lambda path: False)  # as for a process that starts at the same time
-    assert trust.sign("a: 1\n", tmp_path, Path.cwd()) == signed
+    assert trust.sign("a: 1\n", tmp_path) == signed
 
 
 def test_the_weights_of_a_run_from_elsewhere_start_another(rlher, untrusted: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert "--trust-code" in refused.err
     assert not (tmp_path / "ran").exists()
     assert not Path("logs").exists()
-    (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path, Path.cwd()))
+    (tmp_path / "mine.yaml").write_text(trust.sign(recipe, tmp_path))
     assert rlher(*train).code == 0, "it was written here"
     (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
     assert rlher(*train).code == 2
