@@ -36,7 +36,6 @@ from pathlib import Path
 import psutil
 from same_run import differences
 
-from rlher.core.console import prepare_streams
 from rlher.core.errors import DamagedFile
 from rlher.run.checkpoint_files import newest_first, verify
 
@@ -346,7 +345,6 @@ def run_command(folder: str, words: list[str], limit: str, terminal: str) -> Non
         output = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    prepare_streams()
     if limit == FILE_SIZE:
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE_LIMIT, FILE_SIZE_LIMIT))
     from rlher.cli.main import main as rlher

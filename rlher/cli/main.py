@@ -4,6 +4,7 @@ Nothing slow is imported before a command runs, so ``--help`` and completion are
 """
 
 import contextlib
+import io
 import os
 import sys
 import threading
@@ -18,7 +19,7 @@ import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import Command, command_line_choices, command_names, load_command
-from rlher.core.console import command_line, escape_control, prepare_streams, redact, warn
+from rlher.core.console import command_line, escape_control, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_files import dump_yaml
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     ignore_current_folder()
     if argv is None:
         argv = sys.argv[1:]
-        prepare_streams()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # so that any character can be printed
         threading.excepthook = _ignore_os_errors
     try:
         code = dispatch(list(argv))
@@ -46,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("rlher: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
+        _discard_stdout()
+        return 1
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
@@ -126,8 +131,6 @@ def _explain(error: Exception) -> str | None:
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
     if isinstance(error, UnicodeEncodeError):
         return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
-    if isinstance(error, ValueError) and "before 1980" in str(error):  # of a zip file
-        return "the clock of this machine is before 1980, which no model file can hold; set it."
     return None
 
 

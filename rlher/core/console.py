@@ -84,44 +84,6 @@ def collected_warnings() -> Iterator[list[str]]:
         _warnings.reset(token)
 
 
-class LenientStream:
-    """A text stream that drops what it cannot write for a certain reason."""
-
-    def __init__(self, stream: TextIO, reason: type[OSError] = OSError) -> None:
-        self._stream, self._reason = stream, reason
-
-    def write(self, text: str) -> int:
-        """Write a text, as far as possible."""
-        with contextlib.suppress(self._reason):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what is buffered, as far as possible."""
-        with contextlib.suppress(self._reason):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def prepare_streams() -> None:
-    """Make stderr lenient, let stdout print any character, and reopen closed streams.
-
-    Otherwise the next file that is opened would take the number of a closed stream, and MuJoCo would write into it.
-    Worker processes inherit the streams. stdout still raises if its disk is full, because it has the result of a
-    command; if its reader ends, as in ``rlher list envs | head``, the command goes on, and its exit code counts.
-    """
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            handle = os.open(os.devnull, os.O_RDONLY)  # the lowest free number, the stream's; writing to it raises
-            os.set_inheritable(handle, True)
-            setattr(sys, name, os.fdopen(handle, "r" if name == "stdin" else "w"))
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    sys.stdout, sys.stderr = LenientStream(sys.stdout, BrokenPipeError), LenientStream(sys.stderr)
-
-
 def output_width() -> int:
     """Return the characters per line of a table on stdout."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH

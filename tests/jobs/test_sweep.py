@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -210,12 +209,3 @@ def test_killed_worker_is_reported(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "killed by SIGKILL" in done.stderr
     assert status(tmp_path) == {1: "finished"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
-def test_a_closed_stream_stops_no_run(tmp_path: Path, closed: str) -> None:
-    command = shlex.join([*RLHER, "train", "-m", *SMALL, "seed=0,1"])
-    code = subprocess.run(["sh", "-c", f"{command} {closed}"], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode
-    assert code in (0, 1)
-    assert len(list(tmp_path.rglob("result.json"))) == 2

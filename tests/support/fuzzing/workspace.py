@@ -76,8 +76,7 @@ class Workspace:
         if rng.random() < 0.1:
             return self.read_changed(path, rng.choice(ODD_FILES), rng.choice(self.readers[path]))
         if rng.random() < 0.1:
-            full = FullStream(rng.choice((OSError(28, "No space left on device"), BrokenPipeError(32, "Broken pipe"))))
-            return self.read_changed(path, lambda file: None, rng.choice(self.readers[path]), full)
+            return self.read_changed(path, lambda file: None, rng.choice(self.readers[path]), FullStream())
         if rng.random() < 0.1:
             content = (self.folder / rng.choice(files)).read_bytes()
         else:
