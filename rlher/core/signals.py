@@ -20,14 +20,6 @@ class StopRequest:
     def __init__(self) -> None:
         self.requested = False
 
-    def raise_if_requested(self) -> None:
-        """Stop the run here if a stop was requested; called between two steps.
-
-        :raises KeyboardInterrupt: a stop was requested.
-        """
-        if self.requested:
-            raise KeyboardInterrupt
-
     def catch_signals(self) -> AbstractContextManager[None]:
         """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.
 

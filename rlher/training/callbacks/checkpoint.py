@@ -82,7 +82,7 @@ class CheckpointCallback(BaseCallback):
                 self.save()
         if self._stop.requested:
             self.finish()
-        self._stop.raise_if_requested()
+            raise KeyboardInterrupt
 
     def _on_step(self) -> bool:
         return True
