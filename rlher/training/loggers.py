@@ -25,7 +25,7 @@ from stable_baselines3.common.logger import (
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
-from rlher.core.files import write_text
+from rlher.core.files import atomic_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
 from rlher.core.safe_files import finite_float
@@ -41,12 +41,11 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     """
     path = folder / TRAINING_LOG
     kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
-    write_text(path, "".join(kept))
-    table = CSVOutputFormat(os.devnull)  # it would empty the file, and a kill before the next row lose all others
+    with atomic_write(path) as temporary:  # the table's file is renamed while it is open
+        table = CSVOutputFormat(str(temporary))
+        table.file.writelines(kept)
+        table.file.flush()
     table.keys = kept[0].strip().split(",") if kept else []
-    table.file.close()
-    table.file = path.open("r+")
-    table.file.seek(0, os.SEEK_END)
     writers: list[KVWriter] = [table]
     if tensorboard:
         writers.append(TensorBoardOutputFormat(str(folder)))
