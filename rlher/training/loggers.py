@@ -127,16 +127,13 @@ class TrackerWriter(KVWriter):
     The first exception of the tracker is printed, and nothing is logged to it any more. Random numbers that it draws
     are not taken from the run's generators.
 
-    :raises UserError: the user's own class cannot be built, or its objects lack a method.
+    :raises UserError: it cannot be built, or lacks a method.
     """
 
     def __init__(self, name: str, run: RunFolder) -> None:
-        self._name, self._tracker = name, None
-        if name in LOGGERS:
-            self._tracker = self._call(lambda: import_object("logger", LOGGERS[name])(run))
-            return
+        self._name = name
         with preserve_rng_state():
-            self._tracker = instantiate("logger", name, None, run)
+            self._tracker = instantiate("logger", LOGGERS.get(name, name), None, run)
         if missing := [method for method in ("log", "finish") if not callable(getattr(self._tracker, method, None))]:
             got = describe_value(self._tracker)
             raise UserError(f"logger: {name} returned {got}, which lacks {' and '.join(missing)}.")
@@ -156,10 +153,10 @@ class TrackerWriter(KVWriter):
     def close(self) -> None:
         """Do nothing: SB3 closes its logger before the result is known."""
 
-    def _call(self, function: Callable[[], Any]) -> Any:
+    def _call(self, function: Callable[[], object]) -> None:
         try:
             with preserve_rng_state():
-                return function()
+                function()
         except Exception as error:  # of any kind: network, login, database
             self._tracker = None
             warn(f"logging to {self._name} failed ({describe_error(error)}); the run continues without it.")

@@ -76,7 +76,7 @@ def test_the_status_of_an_interrupted_run_is_logged(rlher, tracker, at_step) -> 
     assert created[0].status is Status.INTERRUPTED
 
 
-@pytest.mark.parametrize("where", ["__init__", "log", "finish"])
+@pytest.mark.parametrize("where", ["log", "finish"])
 def test_a_tracker_that_fails_does_not_affect_the_run(rlher, tracker, monkeypatch, where: str) -> None:
     def fail(*arguments: object) -> None:
         raise ConnectionError("no route to host\nand much more")
@@ -87,6 +87,12 @@ def test_a_tracker_that_fails_does_not_affect_the_run(rlher, tracker, monkeypatc
     assert done.err.count("wandb") == 1, "one warning"
     assert "and much more" not in done.err
     assert len(rows("logs/dqn/BitFlipping-v0_1")) == 3
+
+
+def test_a_tracker_that_cannot_be_built_is_a_user_error(rlher, tracker, monkeypatch) -> None:
+    monkeypatch.setattr(RecordingTracker, "__init__", lambda self, run: 1 / 0)
+    done = rlher("train", *BITS, "logger=wandb")
+    assert (done.code, "ZeroDivisionError" in done.err) == (2, True)
 
 
 def test_a_tracker_does_not_change_the_random_numbers(rlher, tracker) -> None:
