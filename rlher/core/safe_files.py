@@ -8,7 +8,6 @@ One function reads each kind of file: :func:`read_text`, :func:`read_json`, :fun
 import io
 import json
 import math
-import os
 import re
 import stat
 import zipfile
@@ -45,20 +44,6 @@ MAX_INT_CHARACTERS = 250
 
 MAX_COMPRESSION = 100
 """Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
-
-
-def links_outside(path: Path, folder: Path | None = None) -> bool:
-    """Return whether a path leads out of a folder by a link; such a file did not come with the folder.
-
-    :param folder: the file's own folder if None; it may itself be reached by links.
-    """
-    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder or path.parent))
-
-
-def require_no_link(path: Path, folder: Path | None = None) -> None:
-    """Raise UserError if writing to a path would write to another folder, see :func:`links_outside`."""
-    if links_outside(path, folder):
-        raise UserError(f"{path} is a link to another folder; delete it.")
 
 
 def require_safe_to_write(path: Path) -> None:

@@ -26,7 +26,7 @@ from rlher.core import signals
 from rlher.core.console import command_line, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
-from rlher.core.safe_files import finite_float, read_json, read_text, require_no_link
+from rlher.core.safe_files import finite_float, read_json, read_text
 from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import ProgressRow
@@ -151,7 +151,6 @@ def train_sweep(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> tu
     if waiting:
         with user_error_on_write(logs):
             logs.mkdir(parents=True, exist_ok=True)
-            require_no_link(logs, logs.parent)
     if config.progress:
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"
         print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)

@@ -26,7 +26,7 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
-from rlher.core.safe_files import dump_yaml, read_yaml, require_no_link
+from rlher.core.safe_files import dump_yaml, read_yaml
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 from rlher.run.trust import sign
 
@@ -132,7 +132,6 @@ def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolde
     parent = Path.cwd() / config.logs / config.algo.label
     with user_error_on_write(parent):
         parent.mkdir(parents=True, exist_ok=True)
-        require_no_link(parent, parent.parent)
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         run.write_config()
