@@ -1,22 +1,17 @@
 """How a run was made: ``meta.json`` with versions, commit and machine, and the commands in ``command.txt``.
 
-The first line of ``command.txt`` started the run, each further line resumed it. People copy the commands into a shell,
-and somebody else may have written the file.
+The first line of ``command.txt`` started the run, each further line resumed it.
 """
 
-import contextlib
 import platform
-import re
-import shlex
 import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig, keys_that_name_code
+from rlher.config.training import TrainConfig
 from rlher.core import machine
-from rlher.core.console import command_line
 from rlher.core.safe_files import read_text
 from rlher.run.trust import is_signed
 
@@ -86,25 +81,8 @@ def _gpu() -> str | None:
 
 
 def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
-    """Return the lines of ``command.txt`` that are one command of rlher, with all special characters quoted.
-
-    ``trust_code`` is removed from them: the person who copies a line decides that. Lines that name code, or may do so,
-    are left out if the folder was written elsewhere.
+    """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
 
     :param signed: file in the folder that is signed if this user wrote it.
     """
-    safe, is_own = [], is_signed(folder / signed)
-    for line in read_text(folder / COMMAND_FILE).splitlines():
-        with contextlib.suppress(ValueError):  # a quote that is not closed
-            words = [word for word in shlex.split(line) if not re.match(r"[-+]*trust.code\b", word)]
-            if words[:1] == ["rlher"] and line.isprintable() and (is_own or not any(map(_may_name_code, words))):
-                safe.append(command_line(words))
-    return safe
-
-
-def _may_name_code(word: str) -> bool:
-    """Return whether a word of a command may name code, or a folder with config files."""
-    key, _, value = word.lstrip("-+").partition("=")
-    names = ["config-dir", "cd", *keys_that_name_code()]
-    is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value)
-    return not is_number and (":" in word or any(key == name or key.startswith(f"{name}.") for name in names))
+    return read_text(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []

@@ -102,7 +102,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, command: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    earlier = commands(run.folder)  # before it is signed: of somebody else's, those that name no code
+    earlier = commands(run.folder)  # before it is signed: none if it was written elsewhere
     run.write_config()
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
     meta = read_json(run.folder / METADATA_FILE)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlher.analysis import embedded_files
+from rlher.run.trust import sign
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, notes_about, write_clip, write_log
 from tests.conftest import Make
 from tests.support.report_page import charts, legends, read, section
@@ -116,6 +117,8 @@ def test_versions_that_differ(rlher, two_agents: list[str]) -> None:
         meta = {"python": "3.11.7", "packages": {"torch": torch, "numpy": "2.4"}, "git": {"commit": "0123456789abcdef"}}
         (folder / "meta.json").write_text(json.dumps(meta))
         (folder / "command.txt").write_text(f"rlher train seed={folder.name} 'a=<b>'\n")
+        config = folder / "config.yaml"
+        config.write_text(sign(config.read_text(), folder, Path.cwd()))
     rlher("report", *two_agents)
     shown, collapsed = section(read(), "configuration").split("<details>")
     assert re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', shown) == [

