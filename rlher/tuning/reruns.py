@@ -15,7 +15,7 @@ from rlher.tuning.objective import StudySpec, TrialReporter
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import BASELINE, open_study
-from rlher.tuning.trials import checked_params, counted_trials, rank_trials, require_valid_trials
+from rlher.tuning.trials import checked_params, counted_trials, rank_trials
 
 FIRST_RERUN_SEED = 10**6
 """First seed of the re-runs. A search reaches it only after a million runs with equal parameters."""
@@ -47,7 +47,6 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
-    require_valid_trials(study, RERUN_SPACE)
     states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:

@@ -31,7 +31,7 @@ from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trials import completed_trials, counted_trials, failure_reason, require_valid_trials
+from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
 def optimize(config: OptimizeConfig, command: str) -> int:
@@ -95,7 +95,7 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
-    :raises UserError: it is the study of another search, or has trials of another program.
+    :raises UserError: it is the study of another search.
     """
     base = train_config(config)
     identity = {
@@ -109,7 +109,6 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     }
     baseline = baseline_params(space, base)
     study, created = open_study(storage, name, identity, baseline)
-    require_valid_trials(study, space)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)

@@ -30,7 +30,6 @@ warnings.filterwarnings("ignore", category=ExperimentalWarning)
 RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
-JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
 IDENTITY, BASELINE = "rlher", "baseline"
 """User attributes of a study, and of its trial 0."""
@@ -46,8 +45,6 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
         folder.mkdir(parents=True, exist_ok=True)
         return _open_journal(folder / "journal.log")
     url = _parse_url(storage)
-    if url.get_backend_name() == "sqlite" and url.database:
-        _require_own_database(Path(url.database))
     limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
@@ -87,21 +84,6 @@ def _open_journal(path: Path) -> JournalStorage:
     except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
         problem = f"it is damaged ({describe_error(error)}); move it away to start a new study"
         raise UserError(f"cannot use the storage {path}: {problem}.") from error
-
-
-def _require_own_database(path: Path) -> None:
-    """Raise UserError if SQLite would write to, or delete, another file than the database and those beside it.
-
-    A journal may name a *super-journal*, of a transaction over several databases, which SQLite deletes when it opens
-    the database (section 3.7 of its file format); a study is one database.
-    """
-    if str(path).startswith("file:"):  # with uri=true SQLite decodes it, so another path would be checked
-        raise UserError("storage= names a file: address of SQLite; give the path, as in sqlite:///study.db.")
-    journal, *others = (path.with_name(path.name + suffix) for suffix in ("-journal", "", "-wal", "-shm"))
-    for file in (journal, *others):
-        require_safe_to_write(file)
-    if journal.is_file() and journal.read_bytes().endswith(JOURNAL_MAGIC):
-        raise UserError(f"{journal} names another file, which SQLite would delete; remove the journal.")
 
 
 def _parse_url(storage: str) -> URL:

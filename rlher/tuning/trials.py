@@ -1,4 +1,4 @@
-"""The trials of a study: which ones count, which are best, and whether rlher wrote them."""
+"""The trials of a study: which ones count, and which are best."""
 
 import json
 from typing import Any
@@ -9,7 +9,6 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import UserError
-from rlher.core.safe_files import finite_float
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
@@ -18,11 +17,6 @@ HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
-
-OTHER_PROGRAM = (
-    "another program wrote trial {} of the study: it has no score, or parameters outside of the search space; choose "
-    "another --study-name."
-)
 
 
 @wait_for_database
@@ -62,18 +56,6 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
-def require_valid_trials(study: Study, space: SearchSpace) -> None:
-    """Raise UserError if a trial has parameters outside of the search space, or is complete without a score.
-
-    Optuna reads all trials of a study, and raises errors of many kinds about trials that it did not propose.
-    """
-    if study.metric_names is not None:  # anything may stand there, and rlher writes none
-        raise UserError("another program wrote metric names into the study; choose another --study-name.")
-    for trial in study.get_trials(deepcopy=False):
-        if not _is_valid(trial, space):
-            raise UserError(OTHER_PROGRAM.format(trial.number))
-
-
 def checked_params(trial: Trial | FrozenTrial, space: SearchSpace) -> dict[str, Any]:
     """Return the parameters of a trial, to train with them or to write them into a recipe.
 
@@ -84,20 +66,9 @@ def checked_params(trial: Trial | FrozenTrial, space: SearchSpace) -> dict[str, 
     """
     params = trial.params  # read once: the next read may return others
     if not contains(space, params):
-        raise UserError(OTHER_PROGRAM.format(trial.number))
+        why = "its parameters are outside of the search space; choose another --study-name."
+        raise UserError(f"another program wrote trial {trial.number} of the study: {why}")
     return params
-
-
-def _is_valid(trial: FrozenTrial, space: SearchSpace) -> bool:
-    """Return whether a trial can be one of this search; its storage may hold values of any type."""
-    try:
-        known = contains(space, {**trial.params, **trial.system_attrs.get("fixed_params", {})})
-        known &= {type(value) for value in trial.intermediate_values.values()} <= {float}
-        if trial.state is TrialState.COMPLETE:
-            known &= has_score(trial) and trial.params.keys() == space.keys() and finite_float(trial.value) is not None
-        return known
-    except (AttributeError, LookupError, TypeError, ValueError, RuntimeError):
-        return False
 
 
 def state_name(trial: FrozenTrial) -> str:
