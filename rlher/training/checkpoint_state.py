@@ -69,8 +69,6 @@ def load(folder: Path, model: OverlappingAlgorithm) -> dict[str, Any]:
     if model.num_timesteps != timesteps_of(folder):
         raise ValueError("the counters do not match the name of the checkpoint")
     model.updates_due = int(state["updates_due"])
-    if not 0 <= model.updates_due <= model.gradient_steps:
-        raise ValueError(f"{model.updates_due} updates cannot be due")
     for name in STATISTICS:
         setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
     return state

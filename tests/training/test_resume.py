@@ -358,11 +358,6 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "a pickle": pickled_weights,
     "compressed zeros": zip_bomb,
     "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
-    "a negative number of builds": edit_json("state.json", lambda it: it.update(envs=-1)),
-    "endless updates": edit_json("state.json", lambda it: it.update(updates_due=10**30)),
-    "an evaluation without success": edit_json(
-        "state.json", lambda it: it["evaluations"]["rows"][0].update(success_rate=None)
-    ),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log_rows=[5])),
 }
 

@@ -154,12 +154,6 @@ class CheckpointCallback(BaseCallback):
             state = checkpoint_state.load(checkpoint, model)
             actions, observations = checkpoint_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
-            if build_number < 0:
-                raise ValueError(f"the environments cannot have been built {build_number} times")
-            shape = (self._envs.num_envs, *(self._envs.action_space.shape or ()))
-            if len(actions) and actions.shape[1:] != shape:
-                raise ValueError(f"its actions have the shape {actions.shape[1:]}, not {shape}")
-            checkpoint_state.restore_generators(generators, model)  # raises if invalid; done again at the end
             model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])

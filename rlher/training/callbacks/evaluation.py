@@ -156,9 +156,5 @@ class EvaluationCallback(BaseCallback):
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
-        optional = {metric.name for metric in METRICS if metric.optional}
-        cells = [cell for row in self.rows for cell in row.items()]
-        if not all(isinstance(value, int | float) or (value is None and name in optional) for name, value in cells):
-            raise ValueError("an evaluation has a value that is not a number")
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
