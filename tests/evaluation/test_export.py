@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from rlher.envs.make import make_env
 from rlher.evaluation.agent import choose_model
 from rlher.export import exporter
 from rlher.run import lookup
+from rlher.run.run_folder import RunFolder, read_config
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=100")
@@ -190,6 +192,8 @@ def test_the_script_plays_with_the_success_of_evaluate_and_imports_no_earlier_fi
 
 
 def test_the_card_has_the_measured_numbers(rlher, run: Path) -> None:
+    run = Path(shutil.copytree(run, "run"))
+    RunFolder(run, read_config(run)).write_config(Path.cwd())  # signed, so the card shows its command
     assert rlher("export", str(run), "--output", "export").code == 0
     result = json.loads((run / "result.json").read_text())["best"]
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)
