@@ -86,7 +86,7 @@ def _write_recipe(params: Mapping[str, Any], comments: list[str], config: Optimi
     """Write ``best.yaml`` with the given parameters."""
     file = folder / "best.yaml"
     text = recipe_text(apply_params(train_config(config), params), [*comments, _train_command(config, file)])
-    write_text(file, sign(text, folder, Path.cwd()))
+    write_text(file, sign(text, folder))
 
 
 def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:

@@ -123,7 +123,7 @@ ODD_FILES: tuple[Callable[[Path], object], ...] = (
     Path.touch,
     lambda path: path.symlink_to("/dev/zero"),
     lambda path: path.symlink_to("/dev/stdin"),
-    lambda path: path.symlink_to("/etc/passwd"),
+    lambda path: (path.with_name("elsewhere").write_text("elsewhere\n"), path.symlink_to("elsewhere")),
     lambda path: path.symlink_to(path.name),
     lambda path: path.symlink_to("."),
     lambda path: (path.touch(), os.truncate(path, 10**9)),
