@@ -118,7 +118,7 @@ def test_versions_that_differ(rlher, two_agents: list[str]) -> None:
         (folder / "meta.json").write_text(json.dumps(meta))
         (folder / "command.txt").write_text(f"rlher train seed={folder.name} 'a=<b>'\n")
         config = folder / "config.yaml"
-        config.write_text(sign(config.read_text(), folder, Path.cwd()))
+        config.write_text(sign(config.read_text(), folder))
     rlher("report", *two_agents)
     shown, collapsed = section(read(), "configuration").split("<details>")
     assert re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', shown) == [

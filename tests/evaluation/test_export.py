@@ -193,7 +193,7 @@ def test_the_script_plays_with_the_success_of_evaluate_and_imports_no_earlier_fi
 
 def test_the_card_has_the_measured_numbers(rlher, run: Path) -> None:
     run = Path(shutil.copytree(run, "run"))
-    RunFolder(run, read_config(run)).write_config(Path.cwd())  # signed, so the card shows its command
+    RunFolder(run, read_config(run)).write_config()  # signed, so the card shows its command
     assert rlher("export", str(run), "--output", "export").code == 0
     result = json.loads((run / "result.json").read_text())["best"]
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)

@@ -25,7 +25,7 @@ def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
 
 def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
     values = config(logs, env)
-    return run_folder.create(values, values, Path.cwd(), "rlher train")
+    return run_folder.create(values, values, "rlher train")
 
 
 def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
 def test_the_config_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """Also texts that look like numbers; a config that is too large to be read again is refused."""
     values = replace(config(tmp_path), algo=SACConfig(name="sac", ent_coef="1e-3", learning_rate=1e-5))
-    run = run_folder.create(values, values, Path.cwd(), "rlher train")
+    run = run_folder.create(values, values, "rlher train")
     assert run_folder.read_config(run.folder) == values
     large = replace(values, env=EnvConfig(id="FetchSlide-v4", kwargs={"text": "x" * 100_000}))
     with pytest.raises(UserError):
-        run_folder.create(large, large, Path.cwd(), "rlher train")
+        run_folder.create(large, large, "rlher train")
     assert [folder.name for folder in (tmp_path / "sac").iterdir()] == ["FetchReach-v4_1"]
 
 

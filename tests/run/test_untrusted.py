@@ -277,5 +277,5 @@ def test_only_own_commands_are_shown(tmp_path: Path) -> None:
     (tmp_path / "command.txt").write_text("rlher train seed=3\nrlher train --resume a\n")
     (tmp_path / "config.yaml").write_text("seed: 3\n")
     assert commands(tmp_path) == []
-    (tmp_path / "config.yaml").write_text(sign("seed: 3\n", tmp_path, Path.cwd()))
+    (tmp_path / "config.yaml").write_text(sign("seed: 3\n", tmp_path))
     assert commands(tmp_path) == ["rlher train seed=3", "rlher train --resume a"]

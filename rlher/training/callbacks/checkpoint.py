@@ -154,6 +154,7 @@ class CheckpointCallback(BaseCallback):
             state = checkpoint_state.load(checkpoint, model)
             actions, observations = checkpoint_state.load_episodes(checkpoint)
             generators, build_number = state["generators"], int(state["envs"])
+            checkpoint_state.restore_generators(generators, model)  # for updates that are due if no step is left
             model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])
             self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
