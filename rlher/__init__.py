@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.core.current_folder import keep_search_folder
 
-keep_search_folder()  # it may be a run from somebody else
+keep_search_folder()  # the current folder may later be a run of somebody else, where no module is looked for
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train

@@ -66,9 +66,9 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
 
     :param dataset: its folder, or its name in Minari's folder.
     :param observation_space: of the environment; further entries of the dataset's observations are left out.
-    :raises UserError: there is no such dataset.
+    :raises UserError: there is no such dataset, or it has no goals, no episodes, other spaces, or another format than
+        HDF5.
     :raises DamagedFile: it is damaged or incomplete.
-    :raises UserError: it has no goals, no episodes, other spaces, or another format than HDF5.
     """
     import minari  # takes a while, and few runs have demonstrations
 

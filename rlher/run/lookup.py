@@ -98,8 +98,11 @@ def is_finished(folder: Path) -> bool:
 
 def steps_of(run: RunFolder) -> int:
     """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
-    planned, done = run.config.total_timesteps, read_json(run.folder / RESULT).get("timesteps")
-    return min(done, planned) if is_finished(run.folder) and isinstance(done, int) and done > 0 else planned
+    planned = run.config.total_timesteps
+    done = read_json(run.folder / RESULT).get("timesteps")
+    if is_finished(run.folder) and isinstance(done, int) and done > 0:
+        return min(done, planned)
+    return planned
 
 
 def _newest(logs: Path, env: str = ".*") -> Path | None:

@@ -57,11 +57,12 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
     named = []
     for key, field in keys_that_name_code().items():
         value = value_at(values, key)
-        # An entry of a list may be {module:Class: {argument: number}}. Text among keyword arguments may name a class.
-        texts = [leaf for leaf in leaves(value) if not isinstance(leaf, int | float | None)]
-        candidates = [value] if isinstance(value, list) else texts
-        is_choice = "choices" in field.metadata  # other text than module:name is no valid choice
-        named += [(key, code) for code in candidates if code and (":" in str(code) or not is_choice)]
+        if isinstance(value, list):  # an entry may be {module:Class: {argument: number}}
+            candidates = [value]
+        else:  # text among keyword arguments may name a class
+            candidates = [leaf for leaf in leaves(value) if not isinstance(leaf, int | float | None)]
+        has_choices = "choices" in field.metadata  # other text than module:name is no valid choice
+        named += [(key, code) for code in candidates if code and (":" in str(code) or not has_choices)]
     if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
         named.append(("env.id", env_id))
     return named

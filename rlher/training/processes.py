@@ -13,8 +13,8 @@ MAX_EVAL_WORKERS = 8
 
 
 def usable_cores(config: TrainConfig) -> int:
-    """Return the cores that a run may use: one with ``threads=1``, which several runs on a machine should have."""
-    return available_cores() if config.threads != 1 else 1
+    """Return the cores that a run may use: all, or one with ``threads=1``, which is set where runs share a machine."""
+    return 1 if config.threads == 1 else available_cores()
 
 
 def uses_processes(config: TrainConfig) -> bool:

@@ -166,7 +166,7 @@ class CheckpointCallback(BaseCallback):
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         best = checkpoint / BEST_MODEL
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
-        if self._evaluations.best_model is None:  # the run wrote it later, and may not find it again
+        if self._evaluations.best_model is None:  # a best model after the checkpoint; the resumed run may find another
             self._run.model_path("best").unlink(missing_ok=True)
         self._evaluations.write_best_model()
 

@@ -69,7 +69,8 @@ class EvaluationCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
         self._evaluate_if_due()
-        while self._pending and (self._on_evaluation or all(batch.done() for batch in self._pending[0].futures)):
+        must_wait = self._on_evaluation is not None  # it may end the run
+        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].futures)):
             self._record_first()
 
     def _on_training_end(self) -> None:
