@@ -10,7 +10,6 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -276,8 +275,8 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
         name = name._source.agent or name.folder
     name = str(name)
     is_path = name not in agents() and (os.sep in name or Path(name).exists())
-    source = AgentConfig(model=model, device=device, trust_code=trust_code)
-    source = replace(source, run=os.path.abspath(name)) if is_path else replace(source, agent=name)
+    run_path, agent = (os.path.abspath(name), None) if is_path else (None, name)
+    source = AgentConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
     run, _ = lookup.find_model(source, source.agent)
     return Run(run, source)
 

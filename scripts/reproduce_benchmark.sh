@@ -17,10 +17,10 @@ cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.kwargs.n_bits=30 total_timesteps=35000 eval.freq=2500
 bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
-push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4
+push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
 push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 algo.layer_norm_critics=true|0,1,2,3,4
 push-td3|algo=td3 env=FetchPush-v4
-slide-mix-td3|algo=td3 env=FetchSlide-v4|0
+slide-mix-td3|algo=td3 env=FetchSlide-v4
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true

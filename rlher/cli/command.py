@@ -48,11 +48,10 @@ class Command:
     @functools.cached_property
     def keys(self) -> dict[str, Field]:
         """Its config keys, with those of every algorithm and environment."""
-        sections = {"algo": run_keys(), "env": dotted_keys(EnvConfig, "env.")}
         keys = dotted_keys(self.schema)
-        for group in self.groups:
-            keys |= {key: field for key, field in sections.get(group, {}).items() if key.startswith(f"{group}.")}
-        return keys
+        if "algo" in self.groups:
+            keys |= {key: field for key, field in run_keys().items() if key.startswith("algo.")}
+        return keys | (dotted_keys(EnvConfig, "env.") if "env" in self.groups else {})
 
     @property
     def positional(self) -> Field | None:
