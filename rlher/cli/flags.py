@@ -8,7 +8,6 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from rlher.cli import rl_zoo
 from rlher.cli.command import Command, commands_with_key, load_command
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.groups import options
@@ -44,10 +43,6 @@ class CommandLine(NamedTuple):
         jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
         return [ComposedConfig(overrides, compose(schema, overrides)) for overrides in jobs]
 
-    def words(self) -> list[str]:
-        """Return its overrides as words."""
-        return [f"{key}={','.join(map(override_value, values))}" for key, values in self.overrides.items()]
-
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
@@ -66,22 +61,16 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         raise UserError(f"there is no folder {missing[0]}; check --config-dir.")
     config_dirs.set(folders)
     is_sweep, cfg = flag_values.pop("multirun"), flag_values.pop("cfg")
-    zoo_params, zoo_file = flag_values.pop("hyperparams", []), flag_values.pop("conf_file", None)
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    words += [word for word in zoo_params if not rl_zoo.PARAMETER.match(word)]  # -params batch_size:64 seed=1
     of_words, of_paths = _sort_words(words, command, flag_values)
     of_flags: dict[str, list[Any]] = {}
     for key, value in flag_values.items():
         of_flags |= _flag_override(key, value, command)
-    of_flags |= {key: [value] for key, value in rl_zoo.parameters(zoo_params).items()}
     _require_distinct_keys(of_words, of_paths, of_flags)
     overrides = of_words | of_paths | of_flags
     if not is_sweep:
         _require_single_values(command, overrides)
-    if zoo_file is not None:
-        of_file = rl_zoo.file_overrides(Path(zoo_file), overrides)
-        overrides = {key: [value] for key, value in of_file.items()} | overrides
     return CommandLine(overrides, is_sweep, cfg is not None)
 
 
@@ -168,8 +157,6 @@ def _parser(command: Command) -> _Parser:
             parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)
     if "--deterministic" in command.flags:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
-    if "algo" in command.groups:
-        rl_zoo.add_flags(parser)
     return parser
 
 

@@ -73,7 +73,7 @@ def dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help, resume
+    from rlher.cli import flags, help, resume, rl_zoo
     from rlher.config.conf_files import config_dirs
 
     has_command = not (argv[0].startswith("-") and command_line_choices(argv))  # RL Zoo's lines have none
@@ -88,11 +88,11 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    line = flags.parse(name, words)
+    if "algo" in command.groups:
+        words = rl_zoo.translate(words)
     if not has_command:
-        sweep_flag = ["-m"] if line.is_sweep else []
-        read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
-        print(f"read as: {escape_control(read_as)}", file=sys.stderr)
+        print(f"read as: {escape_control(command_line(['rlher', name, *words]))}", file=sys.stderr)
+    line = flags.parse(name, words)
     if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config or config_dirs.get():
             raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")

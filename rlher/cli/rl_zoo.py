@@ -1,10 +1,9 @@
-"""RL Zoo's command line: the flags and hyperparameters that rlher reads, and RL Zoo's YAML files.
+"""RL Zoo's command line and YAML files, translated to words of rlher before anything else reads them.
 
-``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` is read as
+``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
 ``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
 """
 
-import argparse
 import ast
 import inspect
 import re
@@ -14,6 +13,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from rlher.cli.command import command_line_choices
+from rlher.composition.override_syntax import override_words
 from rlher.composition.overrides import config_values
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
@@ -22,6 +23,7 @@ from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
 
 KEYS_OF_FLAGS = {
+    **{f"--{key.replace('_', '-')}": key for key in ("algo", "env", "seed", "device", "n_trials")},
     "-n": "total_timesteps",
     "--n-timesteps": "total_timesteps",
     "--eval-freq": "eval.freq",
@@ -30,6 +32,8 @@ KEYS_OF_FLAGS = {
     "--num-threads": "threads",
 }
 """The config key that each flag of RL Zoo sets."""
+
+FILE_FLAGS, PARAMETER_FLAGS = ("-conf", "--conf-file"), ("-params", "--hyperparams")
 
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
 """A word after ``-params``."""
@@ -59,28 +63,44 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 """Values with which rlher's own keys of an algorithm have no effect."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add RL Zoo's flags to the parser of a command that trains."""
-    for flag, key in KEYS_OF_FLAGS.items():
-        parser.add_argument(flag, dest=key, default=argparse.SUPPRESS)
-    parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
-    parser.add_argument("-params", "--hyperparams", nargs="*", action="extend", default=[])
-    parser.add_argument("-conf", "--conf-file")
+def translate(words: Sequence[str]) -> list[str]:
+    """Replace RL Zoo's flags, with their values, by words ``key=value``; the values of a YAML file come first.
+
+    :raises UserError: a flag has no value, or a hyperparameter or a file cannot be translated.
+    """
+    rest, translated, file = list(words), [], None
+    while rest:
+        word = rest.pop(0)
+        flag, equals, value = word.partition("=")
+        if flag in KEYS_OF_FLAGS or flag in FILE_FLAGS:
+            if not equals and not rest:
+                raise UserError(f"{flag} needs a value.")
+            value = value if equals else rest.pop(0)
+            if flag in FILE_FLAGS:
+                file = Path(value)
+            else:
+                translated.append(f"{KEYS_OF_FLAGS[flag]}={value}")
+        elif word in PARAMETER_FLAGS:
+            while rest and not rest[0].startswith("-"):
+                translated += _translate_parameter(rest.pop(0))
+        else:
+            translated.append("logger=wandb" if word == "--track" else word)
+    return translated if file is None else [*_file_words(file, translated), *translated]
 
 
-def parameters(words: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the words after ``-params`` by config key: ``algo.batch_size`` for ``batch_size:64``."""
-    matches = filter(None, map(PARAMETER.match, words))
-    return translated({match[1]: read_python(match[2]) for match in matches})
+def _translate_parameter(word: str) -> list[str]:
+    """Return the words for ``batch_size:64``, or the word itself if it has another form."""
+    match = PARAMETER.fullmatch(word)
+    return override_words(by_config_key({match[1]: read_python(match[2])})) if match else [word]
 
 
-def translated(values: Mapping[str, Any]) -> dict[str, Any]:
+def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return RL Zoo's hyperparameters by config key.
 
     :raises UserError: one has a value that rlher does not have.
     """
     translation: dict[str, Any] = {}
-    for name, value in flatten(values):
+    for name, value in flatten(hyperparameters):
         if not re.fullmatch(r"[\w.]+", name):  # OmegaConf takes a[b] as a.b
             raise UserError(f"{name!r} is no name of a hyperparameter; use letters, digits, '_' and dots.")
         if name == "noise_type" and value != "normal":
@@ -101,13 +121,14 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     return translation
 
 
-def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the values of a YAML file of RL Zoo by config key; those it leaves out are defaults of SB3's constructor.
+def _file_words(path: Path, words: Sequence[str]) -> list[str]:
+    """Return words for the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3's constructor.
 
-    :param overrides: those of the command line, which choose the algorithm and the environment.
+    :param words: of the command line; they choose algorithm and environment. The values of their flags count.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    algo, env = (",".join(map(str, overrides.get(group, []))) for group in ("algo", "env"))
+    choices = {"algo": "", "env": ""} | command_line_choices(words)
+    algo, env = choices["algo"], choices["env"]
     entries = read_mapping(path)
     entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):
@@ -120,12 +141,14 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(config_values(translated(values)))
+        nested = unflatten(config_values(by_config_key(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if overrides.get("trust_code") != [True]:  # words of the command line may name code, text of a file may not
+    if not {"--trust-code", "trust_code=true"} & set(words):  # words may name code, text of a file may not
         require_no_code(path, nested)
-    return {"recipe": None, "normalize.enabled": False, **translated(defaults | values)}
+    of_file = {"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)}
+    flags = [word.partition("=")[0] for word in words]
+    return override_words({key: value for key, value in of_file.items() if f"--{key.replace('_', '-')}" not in flags})
 
 
 def read_python(text: str) -> Any:
