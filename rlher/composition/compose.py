@@ -1,14 +1,11 @@
 """The config of a command: defaults, the environment's YAML file, the recipe, and overrides, in this order."""
 
-import contextlib
+import copy
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
+from collections.abc import Mapping
+from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from rlher.composition import recipes
 from rlher.composition.groups import options
@@ -16,9 +13,9 @@ from rlher.composition.overrides import assign, config_values
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys, to_object
+from rlher.config.key import dotted_keys, validate
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.errors import UserError, did_you_mean
 from rlher.run.run_folder import RunFolder
 from rlher.run.trust import require_no_code
 
@@ -56,29 +53,28 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     :param overrides: values by config key or short form.
     :raises UserError: it cannot be composed, or a value is invalid.
     """
-    with _omegaconf_errors_as_user_errors():
-        values = config_values(overrides)
-        choices = default_choices(schema)
-        choices |= {group: str(values.pop(group)) for group in choices if group in values}
-        keys, config = config_keys(schema, choices), OmegaConf.structured(schema)
-        if algo := choices.get("algo"):
-            if algo not in ALGORITHMS:
-                known = ", ".join(options("algo"))
-                raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
-            config.algo = ALGORITHMS[algo].config(algo)
-        if env := choices.get("env"):
-            file = conf_files("env").get(env)
-            config.env = read_env(file) if file else EnvConfig(env)
-        if "recipe" in keys and (recipe := _chosen_recipe(values, choices)):
-            before = OmegaConf.to_container(config)
-            recipe_values = recipes.read(recipe)
-            assign(config, recipe_values, keys, f"recipe {recipe} does not fit algo={algo}, which has no key")
-            # Values are compared before and after, because a file can write a key in several ways.
-            if recipes.is_file(recipe) and values.get("trust_code") is not True:
-                require_no_code(Path(recipe), OmegaConf.to_container(config), before)
-            values["recipe"] = recipe
-        assign(config, values, keys)
-        return to_object(config)
+    values = config_values(overrides)
+    choices = default_choices(schema)
+    choices |= {group: str(values.pop(group)) for group in choices if group in values}
+    config: Any = schema()
+    if algo := choices.get("algo"):
+        if algo not in ALGORITHMS:
+            known = ", ".join(options("algo"))
+            raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
+        config.algo = ALGORITHMS[algo].config(algo)
+    if env := choices.get("env"):
+        file = conf_files("env").get(env)
+        config.env = read_env(file) if file else EnvConfig(env)
+    if hasattr(config, "recipe") and (recipe := _chosen_recipe(values, choices)):
+        before = asdict(config)
+        assign(config, recipes.read(recipe), f"recipe {recipe} does not fit algo={algo}, which has no key")
+        # Values are compared before and after, because a file can write a key in several ways.
+        if recipes.is_file(recipe) and values.get("trust_code") is not True:
+            require_no_code(Path(recipe), asdict(config), before)
+        values["recipe"] = recipe
+    assign(config, values)
+    validate(config)
+    return config
 
 
 def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any]) -> str | None:
@@ -93,8 +89,7 @@ def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
     :param overrides: values by key; the text ``+N`` for ``total_timesteps`` means N more than recorded.
     :raises UserError: an override is invalid.
     """
-    config = OmegaConf.structured(run.config)
-    env = run.config.env
+    config, env = copy.deepcopy(run.config), run.config.env
     values = config_values(overrides)
     if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
         values["total_timesteps"] = run.config.total_timesteps + int(more[0])
@@ -102,17 +97,6 @@ def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}
-    keys = config_keys(TrainConfig, {"algo": run.config.algo.name, "env": env.id})
-    assign(config, values, keys, "a resumed run has no key")
-    return to_object(config)
-
-
-@contextlib.contextmanager
-def _omegaconf_errors_as_user_errors() -> Iterator[None]:
-    """Turn OmegaConf's exceptions for invalid values within the block into UserErrors."""
-    try:
-        yield
-    except OmegaConfBaseException as error:
-        raise UserError(f"{first_line(error)}.") from None
-    except (TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
-        raise UserError(f"invalid configuration: {' '.join(str(error).split()).rstrip('.')}.") from None
+    assign(config, values, "a resumed run has no key")
+    validate(config)
+    return config

@@ -2,24 +2,17 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import Field
-from typing import Any
-
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from typing import Any, get_origin
 
 from rlher.composition.groups import GROUPS, options
-from rlher.composition.override_syntax import override_value
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import dotted_keys, takes_list, takes_text
-from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.config.key import dotted_keys, set_values, values_by_key
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten
 
 SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 """The key that each short form sets."""
-KINDS_OF_VALUES = {"to Integer": "a whole number", "to Float": "a number", "a valid bool": "true or false"}
-"""What the value of a key must be, by the end of OmegaConf's message."""
 
 
 def config_values(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,47 +44,21 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     return {key: value}
 
 
-def assign(
-    config: DictConfig, values: dict[str, Any], keys: dict[str, Field], unknown_key_message: str = "there is no key"
-) -> None:
+def assign(config: Any, values: Mapping[str, Any], unknown_key_message: str = "there is no key") -> None:
     """Set values in a config.
 
     :param values: by dotted key, or in nested mappings.
-    :param keys: config keys that may be set.
-    :param unknown_key_message: beginning of the message about a key that is not among them.
+    :param unknown_key_message: beginning of the message about a key that the config does not have.
     :raises UserError: there is no such key, or it cannot take its value.
     """
-    mappings = [name for name, field in keys.items() if "dict" in str(field.type)]
-    for key, value in flatten(values):
-        if value == {}:
-            continue
-        if key not in keys and not any(key.startswith(f"{name}.") for name in mappings):
+    keys = {key: field for key, field, _ in values_by_key(config)}
+    mappings = tuple(f"{key}." for key, field in keys.items() if get_origin(field.type) is dict)
+    for key, _ in flatten(values):
+        if key not in keys and not key.startswith(mappings):
             if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
                 raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
             raise UserError(f"{unknown_key_message} {key!r}{_closest_key(key, keys)}.")
-        field = keys.get(key)
-        if field and not takes_text(field) and isinstance(value, float) and value.is_integer():
-            value = int(value)  # total_timesteps=1e5; OmegaConf refuses a float for a whole number
-        if field and takes_list(field) and not isinstance(value, list | None):
-            value = [value]  # algo.net_arch=256
-        try:
-            OmegaConf.update(config, key, value, force_add=True)
-        except OmegaConfBaseException as error:
-            raise UserError(_invalid_value(key, value, first_line(error))) from None
-
-
-def _invalid_value(key: str, value: Any, cause: str) -> str:
-    """Return the message about a value that a key cannot take.
-
-    :param cause: OmegaConf's message.
-    """
-    value = override_value(value)
-    if cause.startswith("Cannot convert 'list'"):
-        return f"{key}={value}: {key} takes one value."
-    for ending, kind in KINDS_OF_VALUES.items():
-        if cause.endswith(ending):
-            return f"{key}={value} is invalid; {key} is {kind}."
-    return f"{key}={value}: {cause}."
+    set_values(config, values)
 
 
 def _closest_key(key: str, keys: Collection[str]) -> str:

@@ -6,11 +6,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from rlher.config.environment import EnvConfig
-from rlher.config.key import to_object
+from rlher.config.key import set_values, validate
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
 from rlher.core.safe_files import read_yaml
@@ -44,10 +41,13 @@ def read_env(path: Path) -> EnvConfig:
 
     :raises UserError: the file cannot be read, or has an unknown key or an invalid value.
     """
+    config = EnvConfig()
     try:
-        return to_object(OmegaConf.merge(OmegaConf.structured(EnvConfig), read_mapping(path)))
-    except OmegaConfBaseException as error:
+        set_values(config, read_mapping(path))
+        validate(config)
+    except UserError as error:
         raise UserError(f"{path} is no environment: {first_line(error)}.") from None
+    return config
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

@@ -4,14 +4,13 @@ import dataclasses
 import functools
 import json
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, Literal, TypedDict, Unpack, get_args
-
-from omegaconf import OmegaConf
+from types import UnionType
+from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import flatten
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
@@ -124,24 +123,97 @@ def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
     }
 
 
-def to_object(cfg: Any) -> Any:
-    """Return a composed config as its dataclass. Text such as ``${x}`` is text, and no interpolation of OmegaConf.
+def set_value(config: Any, key: str, value: Any) -> None:
+    """Set the value of a dotted key of a config, converted to the type of the key.
 
-    :raises UserError: a value is missing, out of its range, or not among its choices.
+    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. A mapping is merged into it.
+
+    :param value: as YAML has them; text is converted too, because flags are text.
+    :raises UserError: there is no such key, or it cannot take the value.
     """
-    config = _dataclass_of(cfg, OmegaConf.to_container(cfg, resolve=False, throw_on_missing=True))
-    validate(config)
-    return config
+    *sections, name = key.split(".")
+    node, kind = config, type(config)
+    for section in sections:
+        kind = _type_of(node, kind, section, key)
+        node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})
+    kind = _type_of(node, kind, name, key)
+    try:
+        converted = _convert(value, kind)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+        raise UserError(f"{key}={value!r} is invalid; {key} is {_describe_type(kind)}.") from None
+    if isinstance(node, dict):
+        node[name] = converted
+    else:
+        before = getattr(node, name)
+        setattr(node, name, before | converted if isinstance(before, dict) else converted)
 
 
-def _dataclass_of(node: Any, values: Any) -> Any:
-    """Return a node of a composed config as its dataclass.
+def _type_of(node: Any, kind: Any, name: str, key: str) -> Any:
+    """Return the type of the value with a name in a node of a config.
 
-    :param values: its values, nested.
+    :param kind: type of the node.
+    :param key: dotted, for the message.
     """
-    schema: Any = OmegaConf.get_type(node)
-    sections = [name for name in values if is_dataclass(OmegaConf.get_type(node, name))]
-    return schema(**values | {name: _dataclass_of(node[name], values[name]) for name in sections})
+    types = {field.name: field.type for field in fields(node)} if is_dataclass(node) else {}
+    if name in types:
+        return types[name]
+    if isinstance(node, dict):
+        return get_args(kind)[1] if get_args(kind) else Any
+    raise UserError(f"there is no key {key!r}.")
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    """Return a value as a type of a config key.
+
+    :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: it has another type.
+    """
+    if isinstance(kind, UnionType):  # `int | None`
+        return None if value is None else _convert(value, get_args(kind)[0])
+    if get_origin(kind) is dict:
+        return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
+    if get_origin(kind) is list:
+        entries = value if isinstance(value, list | tuple) or value is None else [value]  # algo.net_arch=256
+        return [_convert(entry, get_args(kind)[0]) for entry in entries]  # type: ignore[union-attr]
+    if kind is Any:
+        return _plain(value)
+    if value is None or isinstance(value, list | tuple | dict):
+        raise TypeError
+    if kind is bool:
+        return {"true": True, "false": False}[str(value).lower()]
+    if kind is not str and isinstance(value, bool):
+        raise TypeError
+    if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
+        raise ValueError
+    return kind(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a copy of a value that JSON can hold.
+
+    :raises TypeError: it is none, such as a date.
+    """
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    if isinstance(value, str | int | float | None):
+        return value
+    raise TypeError
+
+
+def _describe_type(kind: Any) -> str:
+    kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
+    if get_origin(kind) is list:
+        return "a list"
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a value of JSON"}
+    return kinds.get(kind, "a mapping")
+
+
+def set_values(config: Any, values: Mapping[str, Any]) -> None:
+    """Set the values of nested or dotted keys, as :func:`set_value` does; an empty mapping changes nothing."""
+    for key, value in flatten(values):
+        if value != {}:
+            set_value(config, key, value)
 
 
 def validate(config: Any) -> None:
@@ -164,13 +236,9 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
         or_code = ", nor module:name of your own" if may_name_code else ""
         near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
         raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{did_you_mean(str(value), near)}.")
-    if isinstance(value, str) and not re.search(r"str|Any", str(field.type)):  # OmegaConf takes ${x} as any type
-        raise UserError(f"{key}={value!r} is text, but {key} takes no text.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:
-        if isinstance(entry, list | dict) and field.type not in (Any, list[Any]):
-            raise UserError(f"{key}={value} must be a flat list of values.")
         if entry is not None:
             _validate_value(key, entry, field)
     if isinstance(value, int | float) and not isinstance(value, bool):

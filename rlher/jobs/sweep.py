@@ -5,6 +5,7 @@ other state, so the same command again, or one with more seeds, trains what is m
 """
 
 import contextlib
+import copy
 import csv
 import io
 import os
@@ -17,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import tenacity
-from omegaconf import OmegaConf
 
 from rlher.composition.override_syntax import override_words
-from rlher.config.key import to_object, values_by_key
+from rlher.config.key import set_value, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
 from rlher.core.console import command_line, warn
@@ -232,8 +232,8 @@ def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
     from rlher.training.resume import resume
 
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
-    resumed = OmegaConf.structured(run.config)
+    resumed = copy.deepcopy(run.config)
     for key, field, value in values_by_key(config):
         if {"experiment", "resume"} <= set(field.metadata["ignored_by"]):
-            OmegaConf.update(resumed, key, value)
-    return resume(run, to_object(resumed), command)
+            set_value(resumed, key, value)
+    return resume(run, resumed, command)

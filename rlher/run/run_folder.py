@@ -16,12 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import to_object
+from rlher.config.key import set_values, validate
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
@@ -109,13 +106,15 @@ def read_config(folder: Path) -> TrainConfig:
             raise ValueError("it has no sections algo and env")
         if (name := values["algo"]["name"]) not in ALGORITHMS:
             raise ValueError(f"algo={name} does not exist here")
-        schema = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
-        return to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+        config = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
+        set_values(config, values)
+        validate(config)
+        return config
     except FileNotFoundError:
         raise
     except OSError as error:
         raise unreadable(path, error) from None
-    except (ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, UserError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
 
 

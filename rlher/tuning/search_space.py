@@ -4,21 +4,21 @@
 choice; ``only: [sac, td3]`` restricts a key to these algorithms; ``defaults: [her]`` includes another space.
 """
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files
-from rlher.config.key import dotted_keys, to_object, values_by_key
+from rlher.config.key import dotted_keys, set_value, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import unflatten
+from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import YAML_SUFFIXES, finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 from rlher.run.trust import UntrustedCode, require_no_code
@@ -44,7 +44,7 @@ def load_space(name: str, config: TrainConfig) -> SearchSpace:
             space |= _load_part(part, config)
         except UntrustedCode:
             raise
-        except (OSError, ValueError, OmegaConfBaseException, UserError) as error:
+        except (OSError, ValueError, UserError) as error:
             raise UserError(f"search space {part!r}: {' '.join(str(error).split()).rstrip('.')}.") from error
     if not space:
         raise UserError(f"the space {name!r} has no key for algo={config.algo.name}; add one or choose another space.")
@@ -77,15 +77,13 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
 
     :raises UserError: the schema refuses a key or value.
     """
-    node = OmegaConf.structured(config)
+    changed = copy.deepcopy(config)
     if any(key.startswith(MIX) for key in params) and not config.her.goal_mix:
-        node.her.goal_mix = dict(DEFAULT_MIX)  # the weights that the space does not tune
-    try:
-        for key, value in params.items():
-            OmegaConf.update(node, key, decode(value), force_add=key.startswith(MIX))
-    except OmegaConfBaseException as error:
-        raise UserError(f"{key}: {str(error).splitlines()[0]}") from error
-    return to_object(node)
+        changed.her.goal_mix = dict(DEFAULT_MIX)  # the weights that the space does not tune
+    for key, value in params.items():
+        set_value(changed, key, decode(value))
+    validate(changed)
+    return changed
 
 
 def contains(space: SearchSpace, params: Mapping[str, Any]) -> bool:
@@ -127,7 +125,7 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
         raise ValueError(f"the defaults of {name} must be a list of other spaces")
     parents = [_read(base, (*included_by, name)) for base in bases]
-    return OmegaConf.to_container(OmegaConf.merge(*parents, tree))  # type: ignore[return-value]
+    return unflatten(dict(chain.from_iterable(map(flatten, (*parents, tree)))))
 
 
 def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
