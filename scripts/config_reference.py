@@ -6,7 +6,7 @@ from dataclasses import Field, fields, is_dataclass
 import yaml
 
 from rlher.cli.command import command_names, load_command
-from rlher.composition.groups import GROUPS, options
+from rlher.composition.groups import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
@@ -80,7 +80,7 @@ def nested(item: Field) -> type | None:
 
 def choices(section: str) -> str:
     """Return the sentence that lists what one may choose for a section."""
-    names = options(section) if section in GROUPS else ()
+    names = names_in_group(section) if section in GROUPS else ()
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 

@@ -23,7 +23,7 @@ from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, rea
 from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
 from rlher.analysis.tables import MISSING
-from rlher.composition.override_syntax import override_value
+from rlher.composition.override_syntax import format_value
 from rlher.config.commands import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
@@ -185,4 +185,4 @@ def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
     for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA_FILE)})):
         if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
-            yield key, str(value) if isinstance(value, str | dict) else override_value(value)
+            yield key, str(value) if isinstance(value, str | dict) else format_value(value)

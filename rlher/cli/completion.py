@@ -56,7 +56,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if not before:
         return command_names()
     from rlher.composition.compose import config_keys, default_choices
-    from rlher.composition.groups import options
+    from rlher.composition.groups import names_in_group
 
     command = load_command(before[0] if before[0] in command_names() else "train")
     if word.startswith("-"):
@@ -67,7 +67,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     key, equals, start = word.partition("=")
     if equals:
         is_group = key in (*groups, "space")
-        values = options(key) if is_group else _values(keys.get(key)) or _paths(start)
+        values = names_in_group(key) if is_group else _values(keys.get(key)) or _paths(start)
         return [f"{key}={value}" for value in values]
     if words := _values(positional) or (positional and word and _paths(word)):
         return words

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli.command import Command, commands_with_key, load_command
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.groups import options
-from rlher.composition.override_syntax import override_value, parse_override, split_name, text_value
+from rlher.composition.groups import names_in_group
+from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
 from rlher.composition.overrides import SHORT_KEYS
 from rlher.config.conf_files import config_dirs
 from rlher.config.key import takes_list, takes_text
@@ -114,7 +114,7 @@ def _override(word: str, command: Command) -> dict[str, list[Any]]:
     :raises UserError: it is neither.
     """
     groups = [group for group in ("env", "algo") if group in command.groups]
-    group_of_name = {name: group for group in groups for name in options(group)}
+    group_of_name = {name: group for group in groups for name in names_in_group(group)}
     if word in group_of_name:
         return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
@@ -174,7 +174,7 @@ def _require_single_values(command: Command, overrides: Mapping[str, list[Any]])
     """Raise UserError if a key has several values, which only a sweep may have."""
     for key, values in overrides.items():
         if len(values) > 1:
-            text = ",".join(map(override_value, values))
+            text = ",".join(map(format_value, values))
             is_list = key in command.keys and takes_list(command.keys[key])
             advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
             raise UserError(f"{key}={text} has several values; {advice}.")

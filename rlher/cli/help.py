@@ -8,8 +8,8 @@ from typing import Any
 from rlher import __version__
 from rlher.cli.command import Command, command_line_choices, command_names, load_command
 from rlher.cli.flags import parse
-from rlher.composition.groups import options
-from rlher.composition.override_syntax import override_value
+from rlher.composition.groups import names_in_group
+from rlher.composition.override_syntax import format_value
 from rlher.config.key import default_of, values_by_key
 from rlher.core.console import output_width
 
@@ -66,7 +66,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
-            names = [*RECIPE_FORMS, *options(group)] if group == "recipe" else options(group)
+            names = [*RECIPE_FORMS, *names_in_group(group)] if group == "recipe" else names_in_group(group)
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys and keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
@@ -114,7 +114,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
 
 
 def _limits(field: Field, default: Any) -> str:
-    limits = [] if default in (None, "") else [override_value(default)]
+    limits = [] if default in (None, "") else [format_value(default)]
     if "choices" in field.metadata:
         limits.append(f"one of {', '.join(field.metadata['choices'])}")
     return f" ({'; '.join(limits)})" if limits else ""

@@ -76,8 +76,10 @@ def dispatch(argv: list[str]) -> int:
     from rlher.cli import flags, help, resume, rl_zoo
     from rlher.config.conf_files import config_dirs
 
-    has_command = not (argv[0].startswith("-") and command_line_choices(argv))  # RL Zoo's lines have none
-    name, *words = argv if has_command else ["optimize" if "--n-trials" in argv else "train", *argv]
+    is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
+    if is_rl_zoo_line:
+        argv = ["optimize" if "--n-trials" in argv else "train", *argv]
+    name, *words = argv
     if name not in command_names():
         known = command_names()
         raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")
@@ -90,7 +92,7 @@ def dispatch(argv: list[str]) -> int:
         return UserError.exit_code
     if "algo" in command.groups:
         words = rl_zoo.translate(words)
-    if not has_command:
+    if is_rl_zoo_line:
         print(f"read as: {escape_control(command_line(['rlher', name, *words]))}", file=sys.stderr)
     line = flags.parse(name, words)
     if name == "train" and "resume" in line.overrides:

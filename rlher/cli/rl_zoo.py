@@ -15,7 +15,7 @@ from typing import Any
 
 from rlher.cli.command import command_line_choices
 from rlher.composition.override_syntax import override_words
-from rlher.composition.overrides import config_values
+from rlher.composition.overrides import expand_short_forms
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
 from rlher.core.errors import UserError
@@ -141,7 +141,7 @@ def _file_words(path: Path, words: Sequence[str]) -> list[str]:
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(config_values(by_config_key(values)))
+        nested = unflatten(expand_short_forms(by_config_key(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
     if not {"--trust-code", "trust_code=true"} & set(words):  # words may name code, text of a file may not

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from rlher.composition import recipes
-from rlher.composition.groups import options
-from rlher.composition.overrides import assign, config_values
+from rlher.composition.groups import names_in_group
+from rlher.composition.overrides import assign, expand_short_forms
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env
 from rlher.config.environment import EnvConfig
@@ -53,13 +53,13 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     :param overrides: values by config key or short form.
     :raises UserError: it cannot be composed, or a value is invalid.
     """
-    values = config_values(overrides)
+    values = expand_short_forms(overrides)
     choices = default_choices(schema)
     choices |= {group: str(values.pop(group)) for group in choices if group in values}
     config: Any = schema()
     if algo := choices.get("algo"):
         if algo not in ALGORITHMS:
-            known = ", ".join(options("algo"))
+            known = ", ".join(names_in_group("algo"))
             raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
         config.algo = ALGORITHMS[algo].config(algo)
     if env := choices.get("env"):
@@ -90,7 +90,7 @@ def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
     :raises UserError: an override is invalid.
     """
     config, env = copy.deepcopy(run.config), run.config.env
-    values = config_values(overrides)
+    values = expand_short_forms(overrides)
     if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
         values["total_timesteps"] = run.config.total_timesteps + int(more[0])
     if values.get("env") in (env.id, env.name):

@@ -9,7 +9,7 @@ GROUPS = ("algo", "env", "her", "recipe")
 """Keys that take the name of a set of values, with ``<group>=<name>`` or ``--<group> <name>``."""
 
 
-def options(group: str) -> list[str]:
+def names_in_group(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
     if group in ("algo", "her"):
         return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])

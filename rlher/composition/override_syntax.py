@@ -11,7 +11,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 
-from rlher.composition.groups import options
+from rlher.composition.groups import names_in_group
 from rlher.config.key import takes_text
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
@@ -35,11 +35,10 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
     :param field: of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
-    is_text = field and (takes_text(field) or text.startswith("+"))  # total_timesteps=+5000: that many more
-    if (is_text or not PLAIN.fullmatch(text)) and (os.path.isfile(text) or not HYDRA_SYNTAX.search(text)):
+    if _is_literal(text, field):
         return {key: [text_value(text)]}
     # Hydra asks for the names that env=glob(Fetch*) may match.
-    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: options(group))
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
     parser = OverridesParser.create(loader)
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
@@ -59,6 +58,15 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
     return {key: values}
 
 
+def _is_literal(text: str, field: Field | None) -> bool:
+    """Return whether a text is a value as it is, which Hydra's grammar would change or refuse."""
+    if HYDRA_SYNTAX.search(text) and not os.path.isfile(text):
+        return False  # a list, a mapping, a quoted text or a sweep
+    if field and (takes_text(field) or text.startswith("+")):  # total_timesteps=+5000: that many more
+        return True
+    return not PLAIN.fullmatch(text)
+
+
 def text_value(text: str) -> str | None:
     """Return the value of a key that takes text; ``null`` is the word for None."""
     return None if text.lower() == "null" else text
@@ -76,18 +84,18 @@ def split_name(word: str) -> tuple[str, str]:
     return next((split for split in splits if Path(split[0]).exists()), splits[0])
 
 
-def override_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Write a value as one would type it on the command line.
 
     :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
     """
     if isinstance(value, list | tuple):
-        return f"[{','.join(override_value(entry) for entry in value)}]"
+        return f"[{','.join(format_value(entry) for entry in value)}]"
     if isinstance(value, dict):
         for name in map(str, value):
             if not re.fullmatch(r"[\w./:+ -]+", name):
                 raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
-        escaped = {str(name).replace(":", "\\:"): override_value(entry) for name, entry in value.items()}
+        escaped = {str(name).replace(":", "\\:"): format_value(entry) for name, entry in value.items()}
         return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
@@ -100,4 +108,4 @@ def override_value(value: Any) -> str:
 
 def override_words(values: Mapping[str, Any]) -> list[str]:
     """Return the words ``key=value`` of a command line that sets these values."""
-    return [f"{key}={override_value(value)}" for key, value in values.items()]
+    return [f"{key}={format_value(value)}" for key, value in values.items()]

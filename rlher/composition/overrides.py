@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, get_origin
 
-from rlher.composition.groups import GROUPS, options
+from rlher.composition.groups import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_keys, set_values, values_by_key
@@ -15,7 +15,7 @@ SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 """The key that each short form sets."""
 
 
-def config_values(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of overrides by config key. Those of groups come first, so that others override them.
 
     :param overrides: single values by key or short form.
@@ -35,7 +35,7 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     if key == "recipe":
         return {key: str(value) if value else None}
     if key in GROUPS and value in (None, "", {}):
-        raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(options(key))}.")
+        raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(names_in_group(key))}.")
     if key == "her":
         name = "off" if value is False else str(value)  # YAML's other word for it
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rlher.composition.groups import options
+from rlher.composition.groups import names_in_group
 from rlher.config.conf_files import conf_files, read_mapping
 from rlher.config.key import dotted_keys
 from rlher.config.tuning import OptimizeConfig
@@ -19,7 +19,7 @@ def read(name: str) -> dict[str, Any]:
     """
     path = Path(name) if is_file(name) else conf_files("recipe").get(name)
     if path is None:
-        near = did_you_mean(name, options("recipe"))
+        near = did_you_mean(name, names_in_group("recipe"))
         raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
     recipe = read_mapping(path)
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):

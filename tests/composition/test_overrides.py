@@ -4,7 +4,7 @@ import pytest
 
 from rlher.cli.command import load_command
 from rlher.cli.flags import parse
-from rlher.composition.overrides import config_values
+from rlher.composition.overrides import expand_short_forms
 from rlher.config.commands import CheckConfig
 from rlher.config.training import TrainConfig
 
@@ -34,11 +34,11 @@ def test_values_become_what_their_keys_take() -> None:
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
     command = next(name for name in ("train", "optimize", "plot") if key in load_command(name).keys or "kwargs" in key)
     ((name, values),) = parse(command, [word]).overrides.items()
-    assert config_values({name: values[0]})[key] == value
+    assert expand_short_forms({name: values[0]})[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
-    values = config_values({"her.relabel_done": "auto", "her": "sb3"})
+    values = expand_short_forms({"her.relabel_done": "auto", "her": "sb3"})
     assert values == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 

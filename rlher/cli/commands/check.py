@@ -4,7 +4,7 @@ import json
 import textwrap
 from typing import TYPE_CHECKING
 
-from rlher.composition.override_syntax import override_value
+from rlher.composition.override_syntax import format_value
 from rlher.config.commands import CheckConfig
 from rlher.core.console import output_width
 from rlher.core.errors import RunError
@@ -40,7 +40,7 @@ def run(config: CheckConfig, command_line: str) -> int:
 
 def _print_text(result: "CheckResult") -> None:
     values = result.to_json()
-    keys = {f"env.{name}": override_value(value) for name, value in values["properties"].items()}
+    keys = {f"env.{name}": format_value(value) for name, value in values["properties"].items()}
     properties = values["spaces"] | keys
     width = max(map(len, properties))
     lines = [result.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
