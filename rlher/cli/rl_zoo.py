@@ -101,8 +101,6 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     translation: dict[str, Any] = {}
     for name, value in flatten(hyperparameters):
-        if not re.fullmatch(r"[\w.]+", name):  # OmegaConf takes a[b] as a.b
-            raise UserError(f"{name!r} is no name of a hyperparameter; use letters, digits, '_' and dots.")
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
         if name == "train_freq" and isinstance(value, list):  # [16, "step"]
