@@ -15,11 +15,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rlher.config.training import TrainConfig
 from rlher.core.current_folder import ignore_current_folder
@@ -27,7 +28,7 @@ from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_files import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
-from rlher.jobs.progress_table import ProgressTable, Rows
+from rlher.jobs.progress_table import ProgressRow, ProgressTable
 
 JOB_MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
 """What the fork server imports, so that the processes of training runs and trials start at once."""
@@ -49,21 +50,37 @@ class Job(NamedTuple):
     log: Path
 
 
-class Jobs(Rows, Protocol):
-    """What :func:`run_jobs` runs; it also supplies the rows of the progress table."""
+class Jobs(ABC):
+    """What :func:`run_jobs` runs; it also supplies the rows of the progress table.
 
+    :ivar columns: headings of the table, the first two of name and state.
+    :ivar total: number of rows at the end.
+    """
+
+    title: str
+    columns: Sequence[str]
+    total: int
+
+    @abstractmethod
+    def rows(self) -> list[ProgressRow]:
+        """Return the rows of the progress table as they are now."""
+
+    @abstractmethod
     def next_jobs(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now; called about once a second."""
 
+    @abstractmethod
     def on_end(self, key: Any, future: Future) -> None:
         """Record the end of a job.
 
         :param future: has what the function raised; WorkerLost if its worker died.
         """
 
+    @abstractmethod
     def on_stop(self) -> None:
         """Record that the running jobs were stopped."""
 
+    @abstractmethod
     def is_complete(self) -> bool:
         """Return whether there will be no more jobs; called while none is running."""
 
@@ -74,7 +91,7 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
     """
     running: dict[Future, Any] = {}
-    with ProgressTable(jobs, show_progress) as table:
+    with ProgressTable(jobs.title, jobs.columns, jobs.total, jobs.rows, show_progress) as table:
         try:
             while running or not jobs.is_complete():
                 for job in jobs.next_jobs(pool.size - len(running)):

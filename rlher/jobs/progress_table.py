@@ -3,8 +3,8 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.live import Live
@@ -33,34 +33,25 @@ class ProgressRow(NamedTuple):
     reason: str = ""
 
 
-class Rows(Protocol):
-    """What a table shows.
-
-    :ivar columns: all headings, the first two of name and state.
-    :ivar total: number of rows at the end.
-    """
-
-    title: str
-    columns: Sequence[str]
-    total: int
-
-    def rows(self) -> list[ProgressRow]:
-        """Return the rows as they are now."""
-
-
 class ProgressTable:
     """Context manager that shows rows while its block runs.
 
+    :param columns: all headings, the first two of name and state.
+    :param total: number of rows at the end.
+    :param rows: returns the rows as they are now.
     :param enabled: show anything at all.
     """
 
-    def __init__(self, source: Rows, enabled: bool) -> None:
-        self._source, self._enabled = source, enabled
+    def __init__(
+        self, title: str, columns: Sequence[str], total: int, rows: Callable[[], list[ProgressRow]], enabled: bool
+    ) -> None:
+        self._title, self._columns, self._total = title, columns, total
+        self._rows, self._enabled = rows, enabled
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
-        rows = source.rows()
-        self._printed = set(self._lines(rows))
-        self._start_time, self._done_at_start = time.monotonic(), sum(row.share for row in rows)
+        at_start = rows()
+        self._printed = set(self._lines(at_start))
+        self._start_time, self._done_at_start = time.monotonic(), sum(row.share for row in at_start)
 
     def __enter__(self) -> "ProgressTable":
         if self._live:
@@ -75,7 +66,7 @@ class ProgressTable:
         """Redraw the table, or print the lines that are new."""
         if not self._enabled:
             return
-        rows = self._source.rows()
+        rows = self._rows()
         if self._live:
             self._live.update(self._table(rows), refresh=True)
             return
@@ -83,18 +74,18 @@ class ProgressTable:
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
-                print(escape_control(f"{done:>4}/{self._source.total}  {line}{self._time_left(rows)}"), file=sys.stderr)
+                print(escape_control(f"{done:>4}/{self._total}  {line}{self._time_left(rows)}"), file=sys.stderr)
 
     def _lines(self, rows: list[ProgressRow]) -> Iterator[str]:
         for row in rows:
-            values = (f"{heading} {cell}" for heading, cell in zip(self._source.columns[2:], row.cells, strict=True))
+            values = (f"{heading} {cell}" for heading, cell in zip(self._columns[2:], row.cells, strict=True))
             if row.is_printed:
                 yield f"{row.name} {row.state}" + (f": {row.reason}" if row.reason else f"  {'  '.join(values)}")
 
     def _table(self, rows: list[ProgressRow]) -> Table:
         counts = ", ".join(f"{number} {state}" for state, number in Counter(row.state for row in rows).items())
-        title = f"{self._source.title}: {counts} of {self._source.total}{self._time_left(rows)}"
-        table = Table(*self._source.columns, title=escape(escape_control(title)), title_justify="left")
+        title = f"{self._title}: {counts} of {self._total}{self._time_left(rows)}"
+        table = Table(*self._columns, title=escape(escape_control(title)), title_justify="left")
         for row in rows:
             if row.in_table:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
@@ -102,7 +93,7 @@ class ProgressTable:
 
     def _time_left(self, rows: list[ProgressRow]) -> str:
         """Return the time left, estimated from the work since this command started."""
-        done, total = sum(row.share for row in rows), self._source.total
+        done, total = sum(row.share for row in rows), self._total
         if done <= self._done_at_start or done >= total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)

@@ -37,7 +37,8 @@ def completed_study() -> Study:
 
 def progress_of(study: Study, total: int) -> ProgressTable:
     spec = SearchSpec(OptimizeConfig(), study.study_name, {}, Path(), total, "")
-    return ProgressTable(TrialJobs(study, spec, "search"), enabled=True)
+    jobs = TrialJobs(study, spec, "search")
+    return ProgressTable(jobs.title, jobs.columns, jobs.total, jobs.rows, enabled=True)
 
 
 @pytest.mark.parametrize("n_stored", [0, 1, len(SCORE_KEYS)])
