@@ -15,7 +15,7 @@ from rlher.config.commands import CurvesConfig
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.files import relative
+from rlher.core.files import display_path
 from rlher.run.run_folder import CONFIG
 
 DEFAULT_BY = ("algo", "her")
@@ -86,7 +86,7 @@ def output_beside(config: CurvesConfig, name: str) -> Path:
     parent = Path(os.path.commonpath([Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]))
     if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
         parent = Path(config.logs).absolute()
-    return relative(parent / name)
+    return display_path(parent / name)
 
 
 def folder_labels(paths: Sequence[str]) -> list[str]:
@@ -115,7 +115,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     return _make_groups(labelled)
 
 
-def is_experiment_key(key: str) -> bool:
+def separates_groups(key: str) -> bool:
     """Return whether runs with different values of a config key are different experiments."""
     return key not in IGNORED_KEYS and not key.startswith("meta.")
 
@@ -148,7 +148,7 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
     """Return the longest of the runs with equal configuration and seed: a copy is not another sample."""
     longest: dict[str, LoadedRun] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
-        values = {key: run.config[key] for key in sorted(run.config) if key == "seed" or is_experiment_key(key)}
+        values = {key: run.config[key] for key in sorted(run.config) if key == "seed" or separates_groups(key)}
         kept = longest.setdefault(repr(values), run)
         if kept is not run:
             warn(f"left out {run.folder}: same configuration and seed as {kept.folder}")
@@ -157,7 +157,7 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
 
 def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     """Return the config keys in which the runs are different experiments: a row per run, values as text."""
-    values = [{key: str(value) for key, value in run.config.items() if is_experiment_key(key)} for run in runs]
+    values = [{key: str(value) for key, value in run.config.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]
 

@@ -18,7 +18,7 @@ from rlher import __version__
 from rlher.analysis.comparison import few_seeds, tables
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
-from rlher.analysis.grouping import Group, folder_labels, group_runs, is_experiment_key, load_groups, output_beside
+from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
@@ -173,7 +173,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     that distinguish experiments come first, then seed and versions.
     """
     runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
-    names = sorted(map(str, runs), key=lambda name: not is_experiment_key(name))
+    names = sorted(map(str, runs), key=lambda name: not separates_groups(name))
     runs = runs[names]
     numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
     table = runs.groupby(numbers).agg(lambda values: ", ".join(values.unique())).T  # type: ignore[misc]

@@ -39,7 +39,7 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def relative(path: Path) -> Path:
+def display_path(path: Path) -> Path:
     """Return a path as one would type it: relative to the current folder if it lies there, but no flag."""
     with contextlib.suppress(ValueError, OSError):
         if not str(short := path.relative_to(Path.cwd())).startswith("-"):

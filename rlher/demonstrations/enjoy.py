@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rlher.config.commands import EnjoyConfig
 from rlher.core.console import escape_control
-from rlher.core.files import relative
-from rlher.demonstrations.players import choose_watched
+from rlher.core.files import display_path
+from rlher.demonstrations.players import choose_player_or_dataset
 from rlher.envs.make import make_env, render_modes
 from rlher.envs.rendering import configure_offscreen, has_display
 from rlher.evaluation.rollout import play_episode, with_bar
@@ -28,7 +28,7 @@ def enjoy(config: EnjoyConfig) -> int:
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
-    watched = choose_watched(config)
+    watched = choose_player_or_dataset(config)
     path = Path(config.video or watched.folder / "enjoy.mp4").absolute()
     window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
     if not window:
@@ -51,6 +51,6 @@ def enjoy(config: EnjoyConfig) -> int:
     if config.json:
         print(json.dumps({**watched.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
     if film and not film.failed:
-        print(escape_control(f"video: {relative(path)}"), file=sys.stderr)
+        print(escape_control(f"video: {display_path(path)}"), file=sys.stderr)
         return 0
     return 1 if config.video else 0

@@ -87,7 +87,7 @@ def choose_player(config: PlayerConfig) -> Player:
     return Player(name, name.rpartition(":")[2], keys, Path(), env_config, make_controller, seeds)
 
 
-def choose_watched(config: PlayerConfig) -> Player:
+def choose_player_or_dataset(config: PlayerConfig) -> Player:
     """Return what the keys of a command name.
 
     :raises UserError: there is no such agent, controller, environment or dataset.
@@ -116,8 +116,8 @@ def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
         data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
     if None in data.seeds:
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
-    replay = Replay([trajectory.actions for trajectory in data.trajectories])
-    return Player(path, "", {"dataset": path}, Path(path), env, lambda env: replay, data.seeds)  # type: ignore[arg-type]
+    policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
+    return Player(path, "", {"dataset": path}, Path(path), env, lambda env: policy, data.seeds)  # type: ignore[arg-type]
 
 
 def without_training_aids(config: EnvConfig) -> EnvConfig:
@@ -181,7 +181,7 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
     return Controller(name, controller(env) if isinstance(controller, type) else controller, env.action_space)
 
 
-class Replay:
+class RecordedActions:
     """A policy that takes the actions of recorded episodes, whatever it observes.
 
     :param episodes: (steps, …) actions of each episode.

@@ -29,7 +29,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError, describe_error, require_package
-from rlher.core.files import relative, user_error_on_write, write_json
+from rlher.core.files import display_path, user_error_on_write, write_json
 from rlher.core.nested import leaves
 from rlher.core.safe_files import finite_float, read_json
 from rlher.core.user_code import parse_class
@@ -81,7 +81,7 @@ def export(config: ExportConfig) -> dict[str, str]:
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
     for note in notes:
         print(escape_control(f"  {note}"), file=sys.stderr)
-    folder = relative(folder)
+    folder = display_path(folder)
     result = {**chosen.keys, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"

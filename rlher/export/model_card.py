@@ -27,7 +27,7 @@ def model_card(
     file: str,
     measured: dict[str, Any],
     notes: list[str],
-    replay: str | None,
+    video: str | None,
     onnx: str | None,
 ) -> str:
     """Return the model card: ``card.md.jinja`` filled in.
@@ -35,7 +35,7 @@ def model_card(
     :param file: name of the model's zip.
     :param measured: summary of an evaluation, and the ``seed`` of its first episode.
     :param notes: notes on the files, one sentence each.
-    :param replay: name of a video, None if there is none.
+    :param video: name of a video, None if there is none.
     :param onnx: name of the ONNX file, None if there is none.
     """
     config, her = run.config, run.config.her
@@ -53,7 +53,7 @@ def model_card(
         run_seed=config.seed,
         model=file,
         normalized=config.normalize.enabled,
-        replay=replay,
+        video=video,
         onnx=onnx,
         notes=notes,
         command="\n".join(commands(run.folder)),

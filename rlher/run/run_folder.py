@@ -22,7 +22,7 @@ from rlher.config.key import set_values, validate
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
-from rlher.core.files import relative, sync, user_error_on_write, write_json, write_text
+from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_files import dump_yaml, read_yaml
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 from rlher.run.trust import sign
@@ -46,7 +46,7 @@ class RunFolder:
         self.folder, self.config = folder.absolute(), config
 
     def __str__(self) -> str:
-        return str(relative(self.folder))
+        return str(display_path(self.folder))
 
     def init_from_override(self) -> str:
         """Return the word of a command that starts a new run from this one's weights."""

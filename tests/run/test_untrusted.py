@@ -14,7 +14,7 @@ import yaml
 from rlher.composition.override_syntax import format_value
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.files import relative
+from rlher.core.files import display_path
 from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
 from rlher.export import play
@@ -269,8 +269,8 @@ def test_messages_are_escaped_where_python_prints_them(make_run: Make) -> None:
 
 def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert relative(tmp_path / "--trust-code") == tmp_path / "--trust-code"
-    assert relative(tmp_path / "a" / "-b") == Path("a/-b")
+    assert display_path(tmp_path / "--trust-code") == tmp_path / "--trust-code"
+    assert display_path(tmp_path / "a" / "-b") == Path("a/-b")
 
 
 def test_only_own_commands_are_shown(tmp_path: Path) -> None:
