@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlher.core.matplotlib_settings import SETTINGS, is_mathtext  # before matplotlib
-
-# isort: split
 import matplotlib
 import matplotlib.style
 import pandas as pd
@@ -29,6 +26,7 @@ from rlher.config.commands import PlotConfig
 from rlher.core.console import csv_text, escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.files import output_file
+from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
 from rlher.core.stats import MIN_SEEDS
 from rlher.envs.rendering import has_display
 from rlher.evaluation.metrics import METRICS

@@ -125,8 +125,6 @@ def _import_quietly(package: str) -> None:
     # These packages print release notices to stderr on import.
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            if package == "highway_env":
-                import rlher.core.matplotlib_settings  # noqa: F401  # before it imports matplotlib
             importlib.import_module(package)
     except Exception as error:
         wanted = os.environ.get("MUJOCO_GL")

@@ -4,18 +4,16 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from rlher.core.matplotlib_settings import SETTINGS  # before matplotlib
-
-# isort: split
 import matplotlib
-
-matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from optuna.study import Study
 from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.core.files import atomic_write
+from rlher.core.matplotlib_settings import SETTINGS
 from rlher.tuning.trials import completed_trials
+
+matplotlib.use("Agg")
 
 STRATEGY, N_GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
 

@@ -1,8 +1,5 @@
 """`rlher plot`: pictures, their axes and the drawn numbers."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,23 +73,6 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert np.all(pixels[:, [0, -1]] == 1)
     assert Path("logs/success_rate.pdf").read_bytes().startswith(b"%PDF")
     assert rlher("plot", "logs/sac").out.split() == ["logs/sac/success_rate.png", "logs/sac/success_rate.pdf"]
-
-
-@pytest.mark.parametrize("earlier", ["", "import matplotlib; "])
-def test_a_matplotlibrc_of_the_current_folder_is_ignored(make_run: Make, tmp_path: Path, earlier: str) -> None:
-    make_run("a", env={"id": "Some$_{v}$"})
-    Path(tmp_path, "matplotlibrc").write_text("text.usetex: true\nbackend: module://hostile\n")
-    Path(tmp_path, "hostile.py").write_text("open('executed', 'w')")
-    own = tmp_path / "own" / "matplotlibrc"  # the user's own configuration
-    own.parent.mkdir()
-    own.write_text("font.size: 31\nbackend: agg\n")
-    code = f"{earlier}from rlher.cli.main import main; main(['plot', '--output', 'a.svg']); import matplotlib as m; "
-    code += "print(m.rcParams['text.usetex'], m.get_backend(), m.rcParams['font.size'])"
-    words = [sys.executable, "-c", code]
-    environment = {**os.environ, "MPLCONFIGDIR": str(own.parent), "MPLBACKEND": ""}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stdout.splitlines(), done.stderr) == (["a.svg", "False agg 31.0"], "")
-    assert not Path(tmp_path, "executed").exists()
 
 
 def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:
