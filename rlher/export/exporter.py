@@ -76,7 +76,10 @@ def export(config: ExportConfig) -> dict[str, str]:
             if config.output is None and folder.exists():
                 shutil.rmtree(folder)  # play.py would import what somebody else has put there
             folder.mkdir(exist_ok=True)
-            files = [path.replace(folder / path.name).name for path in Path(temporary).iterdir()]
+            files = []
+            for path in Path(temporary).iterdir():
+                path.replace(folder / path.name)
+                files.append(path.name)
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
     for note in notes:
@@ -116,16 +119,16 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(chosen, env, run_policy)
-        packages, needs_notes = _needed_packages(config), _unmet_needs(config, env)
+        notes = _needs_notes(config, env)
     for module in COPIED:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     has_clip = clip.is_file()
     if has_clip:
         shutil.copyfile(clip, folder / "replay.mp4")
-    packages |= {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
-    (folder / "requirements.txt").write_text(_requirements(packages))
-    notes = [UNTRAINED_CRITICS, *needs_notes] if getattr(config.algo, "layer_norm_critics", False) else needs_notes
+    (folder / "requirements.txt").write_text(_requirements(config.env, model))
+    if getattr(config.algo, "layer_norm_critics", False):
+        notes.insert(0, UNTRAINED_CRITICS)
     card = model_card(run, model, file, measured, notes, "replay.mp4" if has_clip else None, onnx)
     (folder / "README.md").write_text(card)
     return notes
@@ -243,41 +246,28 @@ def _registering_modules(env: EnvConfig) -> list[str]:
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 
-def _needed_modules(config: TrainConfig) -> set[str]:
-    """Return the modules that environment, wrappers and policy come from."""
+def _needs_notes(config: TrainConfig, env: gym.Env) -> list[str]:
+    """Return a note on each module that environment, wrappers and policy need and ``requirements.txt`` lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
     of_policy = leaves([config.algo.activation, config.algo.policy_kwargs])
     paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
-    return {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
-
-
-def _needed_packages(config: TrainConfig) -> set[str]:
-    """Return the installed packages that environment and policy need, as they are imported."""
-    modules = _needed_modules(config) - {*config.env.modules}
-    packages = {module.partition(".")[0] for module in modules} - {"rlher"}
-    needed = packages & metadata.packages_distributions().keys()
-    known = [ENV_PACKAGES[package] for package in needed & ENV_PACKAGES.keys()]
-    return needed | {package.simulator for package in known if package.simulator}
-
-
-def _unmet_needs(config: TrainConfig, env: gym.Env) -> list[str]:
-    """Return a note on each requirement of environment and policy that no package provides."""
-    installed = metadata.packages_distributions()
-    notes = [
-        f"Playing the agent needs `{module}`, which is not part of this folder."
-        for module in sorted(_needed_modules(config))
-        if module in config.env.modules or module.partition(".")[0] not in installed
-    ]
+    modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
+    own = sorted(module for module in modules if module.partition(".")[0] not in ("rlher", "torch", *ENV_PACKAGES))
+    notes = [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
     env_class = type(env.unwrapped)
     if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
         notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")
     return notes
 
 
-def _requirements(packages: set[str]) -> str:
-    """Return ``requirements.txt`` with the installed versions of packages, which are named as in an import."""
+def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
+    """Return ``requirements.txt``: the installed versions of the packages that model and environment come from."""
+    modules = {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
+    of_env = entry_module(env.id).partition(".")[0]
+    if of_env in ENV_PACKAGES:
+        modules |= {of_env, *filter(None, [ENV_PACKAGES[of_env].simulator])}
     distributions = metadata.packages_distributions()
-    names = sorted({distributions[package][0].replace("_", "-") for package in packages})
+    names = sorted({distributions[module][0].replace("_", "-") for module in modules})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
 
 
