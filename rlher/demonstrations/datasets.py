@@ -184,12 +184,11 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
                 "a dataset of the same environment."
             )
     steps = len(episode.rewards)
-    expected = {key: steps + (key != "actions") for key in arrays}
-    if steps < 1 or {key: len(values) for key, values in arrays.items()} != expected:
-        raise ValueError(f"the arrays of episode {episode.id} have different lengths")
-    if not all(np.isfinite(values).all() for values in (*arrays.values(), episode.rewards)):
-        raise ValueError(f"episode {episode.id} has a value that is not finite")
     actions = arrays.pop("actions")
+    if steps < 1 or len(actions) != steps or any(len(values) != steps + 1 for values in arrays.values()):
+        raise ValueError(f"the arrays of episode {episode.id} have different lengths")
+    if not all(np.isfinite(values).all() for values in (*arrays.values(), actions, episode.rewards)):
+        raise ValueError(f"episode {episode.id} has a value that is not finite")
     return Trajectory(arrays, actions, episode.rewards.reshape(-1), bool(episode.terminations[-1]))
 
 

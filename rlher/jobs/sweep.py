@@ -10,7 +10,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ from typing import Any
 
 import tenacity
 
+from rlher.composition.compose import ComposedConfig
 from rlher.composition.override_syntax import override_words
 from rlher.config.key import set_value, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
@@ -137,14 +138,14 @@ class Sweep(Jobs):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> tuple[list[SweepRun], int]:
+def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int]:
     """Train the runs of a sweep that are not finished.
 
     :param composed: overrides and config of each run; the first one says how many are trained at a time.
     :return: the distinct runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
     :raises UserError: the launcher cannot be used.
     """
-    config = composed[0][1]
+    config = composed[0].config
     runs = _distinct_runs(sweep_runs(composed))
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log.parent
@@ -170,10 +171,11 @@ def train_sweep(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> tu
     return runs, max(run.exit_code for run in runs)
 
 
-def sweep_runs(composed: Sequence[tuple[Mapping[str, Any], TrainConfig]]) -> list[SweepRun]:
+def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone."""
-    distinct = {tuple(override_words(overrides)) for overrides, _ in composed}
-    common = set.intersection(*map(set, distinct)) if len(distinct) > 1 else set()
+    words_of_runs = [override_words(overrides) for overrides, _ in composed]
+    has_differences = any(words != words_of_runs[0] for words in words_of_runs)
+    common = set(words_of_runs[0]).intersection(*words_of_runs) if has_differences else set()
     runs = []
     for overrides, config in composed:
         name = " ".join(word for word in override_words(overrides) if word not in common)
