@@ -9,7 +9,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
@@ -75,7 +75,7 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
         if starts_anew:  # the environments were reset
             self.update_normalizer(self._last_obs)
         if self.options.overlap:
-            _require_local_rewards(self.replay_buffer)
+            _require_local_rewards(self.env, self.replay_buffer)
         if self.train_freq.frequency < 1:  # type: ignore[union-attr]
             raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
         callback.on_training_start(locals(), globals())
@@ -150,9 +150,10 @@ class OverlappingAlgorithm(OffPolicyAlgorithm):
             self.train(gradient_steps=updates, batch_size=self.batch_size)
 
 
-def _require_local_rewards(buffer: Any) -> None:
-    """Raise ValueError if ``compute_reward`` runs in a worker process: it would be called there during a step."""
-    if isinstance(buffer, SB3HerReplayBuffer) and not getattr(buffer, "samples_while_env_steps", False):
+def _require_local_rewards(env: Any, buffer: Any) -> None:
+    """Raise ValueError if the buffer asks a process of SB3's for rewards, which cannot answer during a step."""
+    has_own_function = getattr(buffer, "compute_reward", None) is not None
+    if isinstance(buffer, SB3HerReplayBuffer) and isinstance(env.unwrapped, SubprocVecEnv) and not has_own_function:
         raise ValueError(
             "options.overlap samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."

@@ -151,7 +151,13 @@ class RestartingSubprocVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; if a worker is lost, of the environment that replaces it."""
+        """Call a method of each environment; if a worker is lost, of the environment that replaces it.
+
+        ``compute_reward`` is called in this process, also while the workers step.
+        """
+        if method_name == "compute_reward":
+            call = partial(_call_method, self.reward_env, method_name, method_args, method_kwargs)
+            return [call() for _ in self._get_indices(indices)]
         return self._apply(indices, _call_method, method_name, method_args, method_kwargs)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:

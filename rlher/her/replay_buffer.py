@@ -21,7 +21,7 @@ from rlher.her import saving
 from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
-from rlher.her.reward_function import RewardFunction, compute_reward_of, local_env
+from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, LOST_STEP, Ids, Layout, Observations, Storage
 from rlher.her.strategies import Strategy, mix, resolve_mix, resolve_strategy
 from rlher.her.trajectories import Trajectory, store
@@ -150,7 +150,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
         self.env = env
-        self._compute_reward = compute_reward
+        self.compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         reward = RewardFunction(self._find_compute_reward)
         self.relabeller = Relabeller(
@@ -355,20 +355,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
-    @property
-    def samples_while_env_steps(self) -> bool:
-        """Whether batches can be sampled during a step of the environment: ``compute_reward`` runs in this process."""
-        return self._compute_reward is not None or local_env(self.env) is not None
-
     def _find_compute_reward(self) -> Callable[..., Any]:
-        if self._compute_reward is not None:
-            return self._compute_reward
-        if self.env is None:
+        if self.compute_reward is not None:
+            return self.compute_reward
+        env = self.env
+        if env is None:
             raise RuntimeError(
                 "HerReplayBuffer needs an environment for the rewards of virtual transitions: "
                 "pass env= or compute_reward=, or call set_env() after loading."
             )
-        return compute_reward_of(self.env)
+        return lambda *arguments: env.env_method("compute_reward", *arguments, indices=[0])[0]
 
     def save(self, path: str | os.PathLike) -> None:
         """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save.
@@ -409,8 +405,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Return the state to pickle, without the environment and a reward function that belongs to one."""
         state = self.__dict__.copy()
         del state["env"]
-        if hasattr(self._compute_reward, "__self__"):
-            state["_compute_reward"] = None
+        if hasattr(self.compute_reward, "__self__"):
+            state["compute_reward"] = None
         return state
 
 

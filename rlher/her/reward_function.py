@@ -57,31 +57,6 @@ class RewardFunction:
         return _row_by_row(call, achieved, desired, infos)
 
 
-def local_env(env: Any) -> Any:
-    """Return an environment in this process whose ``compute_reward`` can be called directly, or None.
-
-    :param env: an SB3 ``VecEnv``. It may have a ``reward_env``, an environment in this process.
-    """
-    while hasattr(env, "venv"):
-        env = env.venv
-    return env.envs[0] if hasattr(env, "envs") else getattr(env, "reward_env", None)
-
-
-def compute_reward_of(env: Any) -> Callable[..., Any]:
-    """Return the function of a vectorised environment's first environment.
-
-    In this process it is called directly; in another process through ``env_method``, one message per batch.
-
-    :param env: an SB3 ``VecEnv``.
-    :raises AttributeError: the environment has no ``compute_reward``.
-    """
-    local = local_env(env)
-    if local is None:
-        return lambda *arguments: env.env_method("compute_reward", *arguments, indices=[0])[0]
-    function: Callable[..., Any] = local.get_wrapper_attr("compute_reward")
-    return function
-
-
 def batch_problem(
     compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
 ) -> str | None:

@@ -114,11 +114,13 @@ def test_a_finished_episode_resets_the_count_of_restarts(group):
 
 
 def test_a_worker_lost_between_two_steps_ends_the_episode(group):
-    """compute_reward is called in the first worker, whose next action then belongs to the lost episode."""
+    """get_attr asks the first worker, whose next action then belongs to the lost episode; compute_reward asks none."""
     envs = group(hostile("LineEnv"))
     before, *_ = envs.step(NO_ACTIONS)
     os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     assert envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])[0].tolist() == [0] * 4
+    assert envs.restarts == 0
+    envs.get_attr("metadata", indices=[0])
     _, _, dones, infos = envs.step(NO_ACTIONS)
     assert dones.all()
     assert infos[0]["lost_step"]
