@@ -108,17 +108,18 @@ def cloning_values(config: TrainConfig) -> dict[str, float]:
 
 def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> None:
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
-    if model.fallback_reason is not None and config.algo.model is not None:
-        user_classes = type(model).__mro__[: type(model).__mro__.index(ALGORITHMS[config.algo.name].load())]
-        defined = {name for user_class in user_classes for name in vars(user_class)}
-        if methods := ", ".join(name for name in FAST_UPDATE_METHODS if name in defined):
-            raise UserError(f"{config.algo.model} defines {methods}, which is not called: {model.fallback_reason}.")
-    priority = type(model.replay_buffer.priority)  # type: ignore[union-attr]
-    if priority.update is not Priority.update and model.fallback_reason is not None:
-        raise UserError(f"her.priority={config.her.priority} cannot be used: {model.fallback_reason}; leave it out.")
+    reason = model.fallback_reason
+    if reason is not None:
+        own, base = type(model), ALGORITHMS[config.algo.name].load()
+        methods = [name for name in FAST_UPDATE_METHODS if getattr(own, name, None) is not getattr(base, name, None)]
+        if methods:
+            raise UserError(f"{config.algo.model} defines {', '.join(methods)}, which is not called: {reason}.")
+        if type(model.replay_buffer.priority).update is not Priority.update:  # type: ignore[union-attr]
+            raise UserError(f"her.priority={config.her.priority} cannot be used: {reason}; leave it out.")
+    elif not isinstance(model, ActorCritic):
+        reason = f"algo={config.algo.name} has no actor"
     for name, value in cloning_values(config).items():
-        if value and (model.fallback_reason is not None or not isinstance(model, ActorCritic)):
-            reason = model.fallback_reason or f"algo={config.algo.name} has no actor"
+        if value and reason is not None:
             raise UserError(
                 f"{name}={value} cannot be used: {reason}; leave it out. "
                 "demos=<dataset> alone works with every algorithm."
@@ -133,8 +134,9 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Ove
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
     env, relay, her = config.env, config.env.relay, config.her
-    return dict(
-        **asdict(her) | {"goal_mix": her.goal_mix or None},
+    arguments = asdict(her)
+    arguments.update(
+        goal_mix=her.goal_mix or None,
         gamma=config.algo.gamma,
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
@@ -142,6 +144,7 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
         demonstration_fraction=config.demos.fraction,
         goal_part_weights=(1 - relay.reach_share, relay.reach_share) if relay.enabled else None,
     )
+    return arguments
 
 
 def _options(config: TrainConfig) -> UpdateOptions:
@@ -230,7 +233,10 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):
         policy |= _normalized_extractor(config, policy)
-    return by_name | {"policy_kwargs": policy} | arguments | algo.kwargs
+    by_name["policy_kwargs"] = policy
+    by_name.update(arguments)
+    by_name.update(algo.kwargs)
+    return by_name
 
 
 def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:
