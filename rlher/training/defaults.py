@@ -10,7 +10,7 @@ from rlher.algos.precision import choose_precision
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
-from rlher.training.processes import eval_workers, uses_processes
+from rlher.training.processes import envs_in_workers, eval_workers
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
@@ -89,15 +89,18 @@ def _share_cores(config: TrainConfig) -> tuple[int, str]:
     Environments that step during updates have a core each. An exception is a single environment on two cores: it stays
     in this process if the updates are large enough for both.
     """
-    processes, cores = uses_processes(config), available_cores()
+    threads, processes, cores = config.threads, envs_in_workers(config), available_cores()
     is_single = config.n_envs == 1 and config.vec_env == "auto"
-    may_stay = is_single and cores == 2 and get_device(config.device).type == "cpu"
-    threads = config.threads
     if threads is None:
-        free = cores - config.n_envs if config.engine.overlap and processes and not may_stay else cores
-        useful = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2 // PRODUCTS_PER_THREAD
-        threads = max(min(free, useful), 1)
-        processes = processes and not (may_stay and threads == cores)
+        products = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2
+        useful = max(products // PRODUCTS_PER_THREAD, 1)
+        if is_single and cores == 2 and get_device(config.device).type == "cpu":
+            threads = min(useful, cores)
+            processes = processes and threads == 1
+        elif processes and config.engine.overlap:
+            threads = max(min(useful, cores - config.n_envs), 1)
+        else:
+            threads = min(useful, cores)
     return threads, "subproc" if processes else "dummy"
 
 

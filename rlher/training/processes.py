@@ -17,7 +17,7 @@ def usable_cores(config: TrainConfig) -> int:
     return 1 if config.threads == 1 else available_cores()
 
 
-def uses_processes(config: TrainConfig) -> bool:
+def envs_in_workers(config: TrainConfig) -> bool:
     """Return whether training environments run in worker processes, which can be ended and replaced."""
     if config.vec_env != "auto":
         return config.vec_env == "subproc"
@@ -32,4 +32,4 @@ def eval_workers(config: TrainConfig) -> int:
     if config.eval.workers is not None:
         return config.eval.workers
     cores = usable_cores(config)
-    return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(uses_processes(config))
+    return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(envs_in_workers(config))

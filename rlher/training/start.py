@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.workers import start_fork_server
-from rlher.training.processes import eval_workers, uses_processes
+from rlher.training.processes import envs_in_workers, eval_workers
 
 if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
@@ -27,7 +27,7 @@ def start_training(
     :param resumed: the run to resume; None: a new one.
     :raises UserError: the config cannot be trained; no run folder was created, or the one to resume is unchanged.
     """
-    if uses_processes(config) or eval_workers(config):
+    if envs_in_workers(config) or eval_workers(config):
         start_fork_server()
     if resumed is not None:
         from rlher.training.resume import resume
