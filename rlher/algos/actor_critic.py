@@ -71,7 +71,10 @@ class ActorCritic(FastUpdate):
     def update_critics(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
-        self._critic_optimizer.step(gradient for stacked in gradients for gradient in stacked)
+        per_critic: list[th.Tensor] = []  # the optimizer has the parameters of each critic, not stacked ones
+        for stacked in gradients:
+            per_critic += stacked.unbind()
+        self._critic_optimizer.step(per_critic)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:

@@ -41,20 +41,20 @@ class GoalNormalizer(nn.Module):
         self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
         self._clip = clip
-        size = sum(self.sizes)
-        entries = dict(zip(self.shapes, np.split(np.arange(size), np.cumsum(self.sizes)[:-1]), strict=False))
+        total = sum(self.sizes)
+        ends = zip(self.shapes, self.sizes, np.cumsum(self.sizes), strict=True)
+        entries = {key: np.arange(end - size, end) for key, size, end in ends}
         has_goals = all(key in entries for key in GOALS)
-        goals = np.concatenate([entries[key] for key in GOALS]) if has_goals else np.arange(0)
+        goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # Indices of the goals' entries: (2, parts, entries of a part), the achieved goal first.
         self._goals = goals.reshape(2, goal_parts, -1)
         # (n, entries of a part): every part of both goals has the mean of the statistics of these n.
-        achieved_parts, both_goals = self._goals[0], self._goals[:, 0]
-        self._pooled = both_goals if goal_parts == 1 else achieved_parts
-        self._is_centred = np.ones(size)
+        self._pooled = self._goals[:, 0] if goal_parts == 1 else self._goals[0]
+        self._is_centred = np.ones(total)
         self._is_centred[self._goals] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
-        self.register_buffer("mean", th.zeros(size, dtype=th.float64))
-        self.register_buffer("var", th.ones(size, dtype=th.float64))
+        self.register_buffer("mean", th.zeros(total, dtype=th.float64))
+        self.register_buffer("var", th.ones(total, dtype=th.float64))
         self.register_buffer("count", th.tensor(START_COUNT, dtype=th.float64))
 
     def forward(self, vectors: th.Tensor) -> th.Tensor:

@@ -42,6 +42,9 @@ def value_at(tree: Any, key: str) -> Any:
 
 def leaves(tree: Any) -> list[Any]:
     """Return the values in nested mappings and lists, and names of mappings such as ``module:name``."""
-    if isinstance(tree, dict):  # the names in `her.goal_mix` may be code
-        tree = [*(name for name in tree if ":" in str(name)), *tree.values()]
-    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, list) else [tree]
+    if isinstance(tree, dict):
+        code = [name for name in tree if ":" in str(name)]  # as in `her.goal_mix`
+        tree = [*code, *tree.values()]
+    if not isinstance(tree, list):
+        return [tree]
+    return [leaf for branch in tree for leaf in leaves(branch)]

@@ -229,22 +229,22 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
     for number in RUN_SIGNALS:
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
-    service: list[Any] = []
-    with contextlib.suppress(EOFError, OSError):
-        _answer(pipe, lambda: service.append(build()))
-        while True:
-            method, arguments = pipe.recv()
-            _answer(pipe, lambda: getattr(service[0], method)(*arguments))  # noqa: B023  (called at once)
-    if service and hasattr(service[0], "close"):
-        service[0].close()
-
-
-def _answer(pipe: Connection, call: Callable[[], Any]) -> None:
+    service: Any = None
+    answer: tuple[str, Any] = "returned", None
     try:
-        answer = "returned", call()
+        service = build()
     except BaseException as error:
         answer = "raised", _portable(error)
-    pipe.send(answer)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            pipe.send(answer)
+            method, arguments = pipe.recv()
+            try:
+                answer = "returned", getattr(service, method)(*arguments)
+            except BaseException as error:
+                answer = "raised", _portable(error)
+    if hasattr(service, "close"):
+        service.close()
 
 
 def _portable(error: BaseException) -> BaseException:

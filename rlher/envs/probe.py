@@ -137,8 +137,9 @@ def _limit(env: gym.Env, rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
     if env.spec is not None and env.spec.max_episode_steps is not None:
         return env.spec.max_episode_steps
-    lengths = {*np.diff(rollout.ends, prepend=-1)[rollout.truncated[rollout.ends]].tolist()}
-    return lengths.pop() if len(lengths) == 1 else None
+    lengths = np.diff(rollout.ends, prepend=-1)
+    truncated_lengths = np.unique(lengths[rollout.truncated[rollout.ends]])
+    return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
 
 
 def _rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[float]]:

@@ -170,7 +170,7 @@ class Energy(Priority):
     ) -> None:
         self.size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
         is_plain = height is None and step_seconds is None
-        has_units = height in range(self.size) and 0 < (step_seconds or 0) < np.inf
+        has_units = height in range(self.size) and step_seconds is not None and 0 < step_seconds < np.inf
         if not (0 < floor <= 1 and (is_plain or has_units)):
             raise ValueError(
                 f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
@@ -189,8 +189,9 @@ class Energy(Priority):
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
         episodes = self._episodes()
         sums = np.cumsum(self._weights(episodes))
-        masses = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
-        chosen = episodes[np.searchsorted(sums, np.minimum(masses, np.nextafter(sums[-1], 0.0)), side="right")]
+        points = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
+        points = np.minimum(points, np.nextafter(sums[-1], 0.0))  # rounding may give the total, which is in no share
+        chosen = episodes[np.searchsorted(sums, points, side="right")]
         first, last = self.storage.first_id[chosen], self.storage.last_id[chosen]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 

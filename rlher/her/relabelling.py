@@ -58,12 +58,12 @@ class Relabeller:
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         desired_goals = rows["obs"][DESIRED_GOAL]
-        goals = desired_goals[recomputed]  # a view, in which new goals appear
         if n_original < len(ids):
-            new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
-            desired_goals[n_original:] = new_goals
-            if not has_parts:
-                goals = new_goals  # the same ones at the precision of the environment
+            goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
+            desired_goals[n_original:] = goals
+        # Rewards under new goals alone are computed from goals at the precision of the environment.
+        if has_parts or n_original == len(ids):
+            goals = desired_goals[recomputed]
         next_obs[DESIRED_GOAL][recomputed] = desired_goals[recomputed]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)

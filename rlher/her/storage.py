@@ -363,17 +363,23 @@ class Storage:
 
         :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
         """
-        if "infos" in arrays and self.infos is None:
+        positions = self.positions(self.all_ids())
+        self._fill("rows", positions, arrays["rows"])
+        self._fill("next_achieved", positions, arrays["next_achieved"])
+        if "infos" in arrays:
             self.infos = np.empty(len(self.rows), dtype=object)
-        by_position = ["rows", "next_achieved", *(["infos"] if "infos" in arrays else [])]
-        indices = dict.fromkeys(by_position, self.positions(self.all_ids()))
-        for name, index in (indices | dict.fromkeys(EPISODE_ARRAYS, arrays["episodes"])).items():
-            values, target = arrays[name], getattr(self, name)
-            if values.dtype != target.dtype or values.shape != (len(index), *target.shape[1:]):
-                raise ValueError(f"its {name} have another type or shape")
-            target[index] = values
+            self._fill("infos", positions, arrays["infos"])
+        for name in EPISODE_ARRAYS:
+            self._fill(name, arrays["episodes"], arrays[name])
         rings = np.flatnonzero(self.added)
         self.newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
+
+    def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
+        """Set some entries of an array; raise ValueError if the values have another type or shape than these."""
+        target = getattr(self, name)
+        if values.dtype != target.dtype or values.shape != (len(indices), *target.shape[1:]):
+            raise ValueError(f"its {name} have another type or shape")
+        target[indices] = values
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
