@@ -19,7 +19,7 @@ from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.algos.training_loop import OverlappingAlgorithm
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
@@ -52,7 +52,7 @@ OTHER_KEYS = {
 }
 """Arguments of the algorithms that are set by keys of other sections."""
 
-FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_noise")
+FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_random_inputs")
 """Methods of an algorithm that only the fast update calls."""
 
 
@@ -83,7 +83,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> OverlappingAlgorithm:
+def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: with every open value resolved.
@@ -106,7 +106,7 @@ def cloning_values(config: TrainConfig) -> dict[str, float]:
     return {"demos.bc_weight": config.demos.bc_weight, "demos.pretrain_updates": config.demos.pretrain_updates}
 
 
-def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> None:
+def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
     """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
     reason = model.fallback_reason
     if reason is not None:
@@ -126,7 +126,7 @@ def _require_fast_update(config: TrainConfig, model: OverlappingAlgorithm) -> No
             )
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlappingAlgorithm:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
         return _construct(config, venv, device, seed=0, buffer_size=1)
@@ -163,7 +163,7 @@ def _options(config: TrainConfig) -> UpdateOptions:
     )
 
 
-def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OverlappingAlgorithm:
+def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:

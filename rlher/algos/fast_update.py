@@ -12,7 +12,7 @@ from torch import nn
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
-from rlher.algos.training_loop import OverlappingAlgorithm
+from rlher.algos.training_loop import TrainingLoop
 from rlher.core.errors import RunError, describe_value
 
 Losses = dict[str, th.Tensor]
@@ -57,7 +57,7 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(OverlappingAlgorithm):
+class FastUpdate(TrainingLoop):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused

@@ -23,7 +23,7 @@ class UpdateOptions:
     :param bc_weight: as ``demos.bc_weight``. The cloning loss is the mean squared distance of the actor's actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
-    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.OverlappingAlgorithm`.
+    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
     :param compile: run the losses through ``torch.compile``.
     :param precision: ``float32``, or ``bf16``: compute wide layers of the losses in bf16; weights stay float32.
     """

@@ -41,7 +41,7 @@ class SACUpdate(ActorCritic):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        batch = self.with_noise(batch)
+        batch = self.with_random_inputs(batch)
         critic_losses, errors = self.update_critics(batch)
         actor_losses, log_prob = self.update_actor(batch)
         losses = {**critic_losses, **actor_losses, **self.update_ent_coef(log_prob)}
@@ -50,7 +50,7 @@ class SACUpdate(ActorCritic):
             self.update_targets()
         return losses, errors
 
-    def with_noise(self, batch: UpdateBatch) -> UpdateBatch:
+    def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the noise of actions and next actions, the entropy coefficient, and target critics."""
         return batch._replace(
             noise=th.randn_like(batch.actions),

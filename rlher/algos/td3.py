@@ -31,14 +31,14 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
-        batch = self.with_noise(batch)
+        batch = self.with_random_inputs(batch)
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
             losses |= self.update_actor(batch)[0]
             self.update_targets()
         return losses, errors
 
-    def with_noise(self, batch: UpdateBatch) -> UpdateBatch:
+    def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions, and target critics."""
         deviation = self._target_policy_noise(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)

@@ -16,7 +16,7 @@ from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.options import UpdateOptions
 
 
-class OverlappingAlgorithm(OffPolicyAlgorithm):
+class TrainingLoop(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next rollout. The

@@ -12,7 +12,7 @@ from rlher.core.console import escape_control
 from rlher.core.files import display_path
 from rlher.demonstrations.players import choose_player_or_dataset
 from rlher.envs.make import make_env, render_modes
-from rlher.envs.rendering import configure_offscreen, has_display
+from rlher.envs.rendering import has_display, use_offscreen_sdl
 from rlher.evaluation.rollout import play_episode, with_bar
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
@@ -32,7 +32,7 @@ def enjoy(config: EnjoyConfig) -> int:
     path = Path(config.video or watched.folder / "enjoy.mp4").absolute()
     window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
     if not window:
-        configure_offscreen()
+        use_offscreen_sdl()
     env = make_env(watched.env, "human" if window else "rgb_array")
     policy = watched.make_policy(env)
     print(escape_control(watched.name), file=sys.stderr)

@@ -38,8 +38,8 @@ PROPERTIES = (*PROBED, "crash_key", "goal_independent_reward")
 
 Level = Literal["ok", "warning", "error"]
 
-Findings = Iterator[tuple[Level, str]]
-"""What a check yields: the levels and messages of its findings."""
+CheckMessages = Iterator[tuple[Level, str]]
+"""What a check yields: levels and messages, from which a :class:`Finding` each is made."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def require_goal_env(config: EnvConfig) -> CheckResult:
     return result
 
 
-def _interface(config: EnvConfig, env: gym.Env) -> Findings:
+def _interface(config: EnvConfig, env: gym.Env) -> CheckMessages:
     try:
         require_goal_interface(env, config.id)
     except UserError as error:
@@ -153,7 +153,7 @@ def _interface(config: EnvConfig, env: gym.Env) -> Findings:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
@@ -168,7 +168,7 @@ def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) ->
         yield "ok", "observations lie in their declared spaces"
 
 
-def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     if config.success_key is None:
         if config.success_reward is not None:
             yield "ok", f"no success key; a reward of at least {config.success_reward:g} counts as success"
@@ -190,7 +190,7 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Find
         yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
 
 
-def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     steps = len(rollout.rewards)
     if config.max_episode_steps is not None:
         yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
@@ -200,7 +200,7 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> F
         yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
 
 
-def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     rows = rollout.rows(CHECKED_STEPS)
     step_rewards, infos = rollout.rewards[rows], [rollout.infos[row] for row in rows]
@@ -229,7 +229,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         )
 
 
-def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     rows = rollout.rows(BATCH_SIZE)
     achieved, desired = rollout.achieved[rows], rollout.desired[rows]
@@ -241,7 +241,7 @@ def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) 
         yield "warning", NOT_VECTORISED.format(problem)
 
 
-def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired, info = rollout.desired[0], rollout.infos[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
@@ -259,7 +259,7 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
         yield "warning", f"compute_reward gives {rewards_text}; check its sign."
 
 
-def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Findings:
+def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."

@@ -50,7 +50,7 @@ def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
             renderer.camera_id = FREE_CAMERA
 
 
-def configure_offscreen() -> None:
+def use_offscreen_sdl() -> None:
     """Set up off-screen rendering; call it before building an environment that is rendered without a window."""
     if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":
         os.environ["SDL_VIDEODRIVER"] = SDL_OFFSCREEN

@@ -175,7 +175,7 @@ class Storage:
         episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"], rows["terminated"], rows["episode"] = reward, terminated, episodes
-        positions = np.array([self._take_position(env) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._append_and_evict(env) for env in range(self.n_envs)], np.int64)
         self.rows.put(positions, rows)
         self.last_obs.put(episodes, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
@@ -193,7 +193,7 @@ class Storage:
         """
         self._begin_episode(ring)
         rows["episode"] = self.newest_episode[ring]
-        positions = [self._take_position(ring) for _ in range(len(rows))]
+        positions = [self._append_and_evict(ring) for _ in range(len(rows))]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
         self.last_obs[self.newest_episode[ring]] = last_obs
         self.running[ring] = False
@@ -206,8 +206,8 @@ class Storage:
         self.running[ring] = True
         self.first_id[episode] = ring * IDS_PER_RING + self.added[ring]
 
-    def _take_position(self, ring: int) -> int:
-        """Return the position of the running episode's next transition, after evicting the oldest one from it."""
+    def _append_and_evict(self, ring: int) -> int:
+        """Append a transition to the running episode, evict the oldest of a full ring, and return the position."""
         serial, size = int(self.added[ring]), int(self.sizes[ring])
         position = int(self.starts[ring]) + serial % size
         self.added[ring] = serial + 1

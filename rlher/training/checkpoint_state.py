@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rlher.algos.training_loop import OverlappingAlgorithm
+from rlher.algos.training_loop import TrainingLoop
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.core.safe_files import open_arrays
 from rlher.run import model_file
@@ -37,7 +37,7 @@ STATISTICS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
 
-def save(folder: Path, model: OverlappingAlgorithm, progress: dict[str, Any]) -> None:
+def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
     """Write the state of model and generators; the replay buffer and the environments are not part of it.
 
     :param progress: further JSON values for ``state.json``.
@@ -57,7 +57,7 @@ def save(folder: Path, model: OverlappingAlgorithm, progress: dict[str, Any]) ->
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
 
-def load(folder: Path, model: OverlappingAlgorithm) -> dict[str, Any]:
+def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     """Load the state of the model, and return ``state.json``.
 
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
@@ -74,7 +74,7 @@ def load(folder: Path, model: OverlappingAlgorithm) -> dict[str, Any]:
     return state
 
 
-def restore_generators(saved: dict[str, Any], model: OverlappingAlgorithm) -> None:
+def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """Set every random number generator, and the random actions that are held, to a saved state.
 
     :param saved: ``"generators"`` of ``state.json``.
@@ -101,5 +101,5 @@ def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return observations.pop("_actions"), observations
 
 
-def _counters(model: OverlappingAlgorithm) -> list[str]:
+def _counters(model: TrainingLoop) -> list[str]:
     return [name for name in COUNTERS if hasattr(model, name)]

@@ -10,7 +10,7 @@ from typing import Any
 from gymnasium import spaces
 
 from rlher.algos.factory import cloning_values
-from rlher.algos.training_loop import OverlappingAlgorithm
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -31,7 +31,7 @@ def validate_demonstrations(config: TrainConfig) -> None:
         raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
 
 
-def add_demonstrations(config: TrainConfig, model: OverlappingAlgorithm, observation_space: spaces.Dict) -> str:
+def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: of the training environments.

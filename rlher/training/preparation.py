@@ -13,12 +13,12 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.factory import build_model, require_supported_actions, require_usable_device
-from rlher.algos.training_loop import OverlappingAlgorithm
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.rendering import configure_offscreen
+from rlher.envs.rendering import use_offscreen_sdl
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import checkpoint_files, lookup, model_file
 from rlher.training import checkpoint_state
@@ -39,7 +39,7 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: OverlappingAlgorithm
+    model: TrainingLoop
     envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
@@ -94,7 +94,7 @@ def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     require_usable_device(config.device)
     if config.record:
-        configure_offscreen()
+        use_offscreen_sdl()
     require_installed(config.logger)
     validate_demonstrations(config)
 
@@ -125,7 +125,7 @@ def _checked_env(config: EnvConfig) -> tuple[EnvConfig, list[str]]:
     return checked.config, [*warnings, *probed]
 
 
-def _model_notes(config: TrainConfig, model: OverlappingAlgorithm) -> list[str]:
+def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
     """Return the lines on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:

@@ -22,7 +22,7 @@ def batch_of(model, size=16) -> UpdateBatch:
 def loss_of(model, batch) -> float:
     th.manual_seed(0)
     if hasattr(model, "critic"):
-        return float(model._critic_gradients(model.with_noise(batch))[0])
+        return float(model._critic_gradients(model.with_random_inputs(batch))[0])
     return float(model._gradients(batch)[0])
 
 
@@ -52,7 +52,7 @@ def test_the_buffer_receives_the_td_errors(name, monkeypatch) -> None:
 def test_td_errors_equal_those_computed_from_the_networks() -> None:
     model = ours("ddpg", policy_kwargs={"n_critics": 2})
     batch = batch_of(model)
-    _, errors, _ = model._critic_gradients(model.with_noise(batch))
+    _, errors, _ = model._critic_gradients(model.with_random_inputs(batch))
     with th.no_grad():
         inputs = th.cat([batch.next_obs, model.actor_target.mu(batch.next_obs)], 1)
         next_values = th.stack([network(inputs) for network in model.critic_target.q_networks]).amin(0)
@@ -66,7 +66,7 @@ def test_td_errors_equal_those_computed_from_the_networks() -> None:
 def test_target_critics_draws_a_subset_of_the_critics(name) -> None:
     model = ours(name, options=UpdateOptions(target_critics=2), policy_kwargs={"n_critics": 5})
     batch = batch_of(model)
-    draws = [model.with_noise(batch).target_critics for _ in range(200)]
+    draws = [model.with_random_inputs(batch).target_critics for _ in range(200)]
     assert {len(set(subset.tolist())) for subset in draws} == {2}
     assert np.bincount(th.cat(draws).numpy(), minlength=5).min() > 40
     actions = batch.actions
@@ -93,7 +93,7 @@ def test_action_l2_reduces_the_size_of_actions() -> None:
 def test_the_target_policy_noise_follows_its_schedule(kind, expected) -> None:
     model = ours("td3", options=UpdateOptions(target_policy_noise_schedule=kind))
     model._current_progress_remaining = 0.25
-    noise = model.with_noise(batch_of(model, 2000)).next_noise
+    noise = model.with_random_inputs(batch_of(model, 2000)).next_noise
     assert float(noise.std()) == pytest.approx(expected, rel=0.1)
 
 
