@@ -6,14 +6,12 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import (
     CSVOutputFormat,
     KVWriter,
@@ -104,21 +102,12 @@ def require_installed(name: str) -> None:
         import_object("logger", name)
 
 
-@contextmanager
-def log_to_tracker(name: str, run: RunFolder, model: BaseAlgorithm, result: RunResult) -> Iterator[None]:
-    """Log to a tracker what the model's logger records within the block, and the run's result at its end.
+def make_tracker(name: str, run: RunFolder) -> "TrackerWriter | None":
+    """Return an output format that logs to a tracker; None for the name ``"none"``.
 
-    :param result: filled in by the time the block ends.
+    :raises UserError: it cannot be built, or lacks a method.
     """
-    if name == "none":
-        yield
-        return
-    writer = TrackerWriter(name, run)
-    model.logger.output_formats.append(writer)
-    try:
-        yield
-    finally:
-        writer.finish(result)
+    return None if name == "none" else TrackerWriter(name, run)
 
 
 class TrackerWriter(KVWriter):

@@ -15,6 +15,7 @@ from rlher.run import checkpoint_files, lookup, run_folder
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
 from rlher.run.run_folder import CONFIG, RunFolder
 from rlher.training import checkpoint_state
+from rlher.training.loggers import make_tracker
 from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header
 from rlher.training.trainer import Trainer
@@ -48,10 +49,12 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             run = RunFolder(run.folder, resolved)
             trainer = Trainer(run, setup)
             if checkpoint is not None:
-                trainer.restore(checkpoint)  # before anything is written: it may fail
+                trainer.restore(checkpoint)
+            tracker = make_tracker(resolved.logger, run)
+            # Nothing is written before, because both may fail.
             _record_resume(run, done, command)
             print_header(run, [*notes, *setup.notes])
-            return run, trainer.run_to_end(is_new=checkpoint is None)
+            return run, trainer.run_to_end(tracker, is_new=checkpoint is None)
 
 
 def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:

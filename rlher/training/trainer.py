@@ -1,5 +1,6 @@
 """One training run, from config to result."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -21,7 +22,7 @@ from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
 from rlher.training.callbacks.pretraining import PretrainCallback
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.loggers import log_to_tracker, make_logger
+from rlher.training.loggers import TrackerWriter, make_logger, make_tracker
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.result import RunResult, Status, print_header
 
@@ -41,9 +42,14 @@ def train_new_run(
     """
     with prepare(config) as setup:
         run = run_folder.create(setup.config, config, command)
-        print_header(run, setup.notes)
         with run_folder.locked(run.folder):
-            return run, Trainer(run, setup, on_evaluation, evaluate_at_end).run_to_end()
+            try:
+                tracker = make_tracker(run.config.logger, run)
+            except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
+                shutil.rmtree(run.folder, ignore_errors=True)
+                raise
+            print_header(run, setup.notes)
+            return run, Trainer(run, setup, on_evaluation, evaluate_at_end).run_to_end(tracker)
 
 
 class Trainer:
@@ -64,16 +70,18 @@ class Trainer:
         self.user_callbacks = setup.callbacks
         self._started, self._evaluate_at_end = setup.started, evaluate_at_end
 
-    def run_to_end(self, is_new: bool = True) -> RunResult:
+    def run_to_end(self, tracker: TrackerWriter | None, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.
 
+        :param tracker: gets what is logged and the result; None: there is none.
         :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
         logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoint_callback.log_rows)
         self.model.set_logger(logger)
-        tracker = log_to_tracker(self.config.logger, self.run, self.model, self.result)
-        with closing(self.workers), self.stop.catch_signals(), tracker:
+        if tracker is not None:
+            logger.output_formats.append(tracker)
+        with closing(self.workers), self.stop.catch_signals():
             (self.run.folder / RESULT).unlink(missing_ok=True)  # of a run that is extended
             try:
                 with self._record_status():
@@ -83,6 +91,8 @@ class Trainer:
                         self._evaluate_final()
             finally:
                 self._write_result()
+                if tracker is not None:
+                    tracker.finish(self.result)
         return self.result
 
     def restore(self, checkpoint: Path) -> None:

@@ -93,6 +93,7 @@ def test_a_tracker_that_cannot_be_built_is_a_user_error(rlher, tracker, monkeypa
     monkeypatch.setattr(RecordingTracker, "__init__", lambda self, run: 1 / 0)
     done = rlher("train", *BITS, "logger=wandb")
     assert (done.code, "ZeroDivisionError" in done.err) == (2, True)
+    assert not Path("logs/dqn/BitFlipping-v0_1").exists()
 
 
 def test_a_tracker_does_not_change_the_random_numbers(rlher, tracker) -> None:
