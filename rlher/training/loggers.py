@@ -38,12 +38,15 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
     """
     path = folder / TRAINING_LOG
-    kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1] if count_rows(folder) else []
+    kept: list[str] = []  # with the header
+    if count_rows(folder):
+        kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1]
     with atomic_write(path) as temporary:  # the table's file is renamed while it is open
         table = CSVOutputFormat(str(temporary))
         table.file.writelines(kept)
         table.file.flush()
-    table.keys = kept[0].strip().split(",") if kept else []
+    if kept:
+        table.keys = kept[0].strip().split(",")
     writers: list[KVWriter] = [table]
     if tensorboard:
         writers.append(TensorBoardOutputFormat(str(folder)))

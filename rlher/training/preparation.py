@@ -50,12 +50,13 @@ class TrainingSetup:
 def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
-    :param from_checkpoint: a checkpoint is loaded next; it holds the demonstrations, so their dataset is not read.
+    :param from_checkpoint: a checkpoint is loaded next, which replaces the model of ``init_from`` and holds the
+        demonstrations, so neither is read.
     :raises UserError: the config cannot be trained.
     """
     started, working_folder = time.monotonic(), Path.cwd()
     _validate(config)
-    initial = _initial_model(config) if config.init_from else None
+    initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,14 +42,12 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             notes = [f"resumed at {done:,} of {config.total_timesteps:,} steps", *damaged]
         _require_same_experiment(run, config, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
-        trusted = replace(config, init_from=None if checkpoint else config.init_from, trust_code=True)
-        with prepare(trusted, from_checkpoint=checkpoint is not None) as setup:
-            resolved = replace(setup.config, init_from=config.init_from, trust_code=config.trust_code)
-            run = RunFolder(run.folder, resolved)
+        with prepare(config, from_checkpoint=checkpoint is not None) as setup:
+            run = RunFolder(run.folder, setup.config)
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)
-            tracker = make_tracker(resolved.logger, run)
+            tracker = make_tracker(config.logger, run)
             # Nothing is written before, because both may fail.
             _record_resume(run, done, command)
             print_header(run, [*notes, *setup.notes])
