@@ -17,8 +17,9 @@ cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.kwargs.n_bits=30 total_timesteps=35000 eval.freq=2500
 bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
-push-relay-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
-push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 algo.layer_norm_critics=true|0,1,2,3,4
+push-minutes-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
+push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,3,4,5,6,7,8,9
+push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps algo.layer_norm_critics=true|0,1,2,3,4
 push-td3|algo=td3 env=FetchPush-v4
 slide-mix-td3|algo=td3 env=FetchSlide-v4
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
@@ -31,6 +32,7 @@ medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
 panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
 panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3
+panda-slide-ddpg|algo=ddpg env=PandaSlide-v3 algo.net_arch=[256,256,256] algo.action_noise=0.2 algo.random_action=0.2 algo.action_l2=0.1 n_envs=4 algo.gradient_steps=1 total_timesteps=100000 eval.freq=10000|0,1
 hand-sac|algo=sac env=HandReach-v3
 reach-ddpg|algo=ddpg env=FetchReach-v4
 reach-sac|algo=sac env=FetchReach-v4
