@@ -289,7 +289,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
         # Choose new goals, and compute the rewards and dones that follow from the goals.
-        samples = self._samples(ids, n_original, env)._replace(demonstrations=demonstrations)
+        samples = self._samples(ids, n_original, env)
+        if demonstrations is not None:
+            samples = samples._replace(demonstrations=demonstrations)
         if weights is not None:
             if demonstrations is not None:
                 weights[demonstrations] = 1
