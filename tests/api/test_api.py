@@ -164,8 +164,8 @@ def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path,
 
 @pytest.mark.parametrize("folder", sorted(path.parent for path in Path(ROOT, "logs").rglob("config.yaml"))[::7])
 def test_kept_runs_can_be_loaded(folder: Path) -> None:
-    run = rlher.load(folder)
-    assert rlher.load(run).config.env.id
+    run = rlher.load(folder, trust_code=True)  # seed 0 of FetchSlide had its own strategy
+    assert rlher.load(run, trust_code=True).config.env.id
     assert len(run.curves())
 
 
