@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli.command import Command, commands_with_key, load_command
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.groups import names_in_group
+from rlher.composition.groups import GROUPS, names_in_group
 from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
 from rlher.composition.overrides import SHORT_KEYS
 from rlher.config.conf_files import config_dirs
@@ -42,6 +42,11 @@ class CommandLine(NamedTuple):
         combinations = itertools.product(*self.overrides.values())
         jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
         return [ComposedConfig(overrides, compose(schema, overrides)) for overrides in jobs]
+
+    def words(self) -> list[str]:
+        """Return its overrides as words; those of groups come first."""
+        pairs = sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS)
+        return [f"{key}={','.join(map(format_value, values))}" for key, values in pairs]
 
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:

@@ -92,9 +92,11 @@ def dispatch(argv: list[str]) -> int:
         return UserError.exit_code
     if "algo" in command.groups:
         words = rl_zoo.translate(words)
-    if is_rl_zoo_line:
-        print(f"read as: {escape_control(command_line(['rlher', name, *words]))}", file=sys.stderr)
     line = flags.parse(name, words)
+    if is_rl_zoo_line:
+        sweep_flag = ["-m"] if line.is_sweep else []
+        read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
+        print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config or config_dirs.get():
             raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")

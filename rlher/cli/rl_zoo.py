@@ -23,7 +23,6 @@ from rlher.core.nested import flatten, unflatten
 from rlher.run.trust import require_no_code
 
 KEYS_OF_FLAGS = {
-    **{f"--{key.replace('_', '-')}": key for key in ("algo", "env", "seed", "device", "n_trials")},
     "-n": "total_timesteps",
     "--n-timesteps": "total_timesteps",
     "--eval-freq": "eval.freq",
@@ -31,7 +30,7 @@ KEYS_OF_FLAGS = {
     "--n-jobs": "workers",
     "--num-threads": "threads",
 }
-"""The config key that each flag of RL Zoo sets."""
+"""The config key of each flag that rlher itself does not have."""
 
 FILE_FLAGS, PARAMETER_FLAGS = ("-conf", "--conf-file"), ("-params", "--hyperparams")
 
@@ -64,34 +63,44 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 
 
 def translate(words: Sequence[str]) -> list[str]:
-    """Replace RL Zoo's flags, with their values, by words ``key=value``; the values of a YAML file come first.
+    """Replace flags that only RL Zoo has by words ``key=value``. Those for the values of a YAML file come first.
 
-    :raises UserError: a flag has no value, or a hyperparameter or a file cannot be translated.
+    :raises UserError: a flag has no value or sets the key of another word, or a hyperparameter or a file cannot be
+        translated.
     """
-    rest, translated, file = list(words), [], None
+    rest, file = list(words), None
+    of_flags: list[str] = []
+    others: list[str] = []
     while rest:
         word = rest.pop(0)
         flag, equals, value = word.partition("=")
         if flag in KEYS_OF_FLAGS or flag in FILE_FLAGS:
-            if not equals and not rest:
+            if not equals and (not rest or rest[0].startswith("-")):
                 raise UserError(f"{flag} needs a value.")
             value = value if equals else rest.pop(0)
             if flag in FILE_FLAGS:
                 file = Path(value)
             else:
-                translated.append(f"{KEYS_OF_FLAGS[flag]}={value}")
+                of_flags.append(f"{KEYS_OF_FLAGS[flag]}={value}")
         elif word in PARAMETER_FLAGS:
             while rest and not rest[0].startswith("-"):
-                translated += _translate_parameter(rest.pop(0))
+                parameter = rest.pop(0)
+                if match := PARAMETER.fullmatch(parameter):
+                    of_flags += override_words(by_config_key({match[1]: read_python(match[2])}))
+                else:
+                    others.append(parameter)  # -params batch_size:64 seed=1
+        elif word == "--track":
+            of_flags.append("logger=wandb")
         else:
-            translated.append("logger=wandb" if word == "--track" else word)
-    return translated if file is None else [*_file_words(file, translated), *translated]
+            others.append(word)
+    if twice := set(map(_key, of_flags)) & set(map(_key, others)):
+        raise UserError(f"{min(twice)} is given twice; leave one out.")
+    of_line = [*of_flags, *others]
+    return of_line if file is None else [*_file_words(file, of_line), *of_line]
 
 
-def _translate_parameter(word: str) -> list[str]:
-    """Return the words for ``batch_size:64``, or the word itself if it has another form."""
-    match = PARAMETER.fullmatch(word)
-    return override_words(by_config_key({match[1]: read_python(match[2])})) if match else [word]
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+")
 
 
 def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:

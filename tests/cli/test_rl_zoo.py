@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 import pytest
 import yaml
 
-from rlher.cli import rl_zoo
+from rlher.cli import flags, rl_zoo
 from rlher.config.algorithms import ALGORITHMS
 
 HER_YML = """
@@ -35,32 +35,33 @@ FetchReach-v4:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("--algo sac -n=5 --seed 1 --device cpu", "algo=sac total_timesteps=5 seed=1 device=cpu"),
+        ("train --algo sac -n=5 --seed 1 --device cpu", "algo=sac total_timesteps=5 seed=1 device=cpu"),
         (
-            "--algo sac --eval-freq 500 --eval-episodes 5 --num-threads 2 --track",
+            "train --algo sac --eval-freq 500 --eval-episodes 5 --num-threads 2 --track",
             "algo=sac eval.freq=500 eval.episodes=5 threads=2 logger=wandb",
         ),
-        ("--algo sac --n-trials 5 --n-jobs 2", "algo=sac n_trials=5 workers=2"),
+        ("optimize --algo sac --n-trials 5 --n-jobs 2", "algo=sac n_trials=5 workers=2"),
         (
-            "-params learning_rate:lin_1e-3 noise_std:0.1 gradient_steps:-1 env_kwargs:dict(a='b') her=off",
+            "train -params learning_rate:lin_1e-3 noise_std:0.1 gradient_steps:-1 env_kwargs:dict(a='b') her=off",
             "algo.learning_rate_schedule=linear algo.learning_rate=0.001 algo.action_noise=0.1 "
             "algo.gradient_steps=null env.kwargs.a=b her=off",
         ),
         (
-            "--hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
+            "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
             "algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3",
         ),
     ],
 )
 def test_flags_of_rl_zoo_are_read(line: str, expected: str) -> None:
-    assert rl_zoo.translate(line.split()) == expected.split()
+    name, *words = line.split()
+    assert sorted(flags.parse(name, rl_zoo.translate(words)).words()) == sorted(expected.split())
 
 
 @pytest.mark.parametrize(
     ("line", "printed"),
     [
-        ("--algo sac --env X -n 10000", "read as: rlher train algo=sac env=X total_timesteps=10000 --cfg job\n"),
-        ("--algo sac --env X --n-trials 5", "read as: rlher optimize algo=sac env=X n_trials=5 --cfg job\n"),
+        ("--algo sac --env X -n 10000", "read as: rlher train algo=sac env=X total_timesteps=10000\n"),
+        ("--algo sac --env X --n-trials 5", "read as: rlher optimize algo=sac env=X n_trials=5\n"),
         ("train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500", ""),
     ],
 )
@@ -148,7 +149,11 @@ def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, line: str) -> 
 
 @pytest.mark.parametrize(
     "line",
-    ["--seed 1", "--algo sac -n", "--algo sac -n 9 --total-timesteps 8", "--algo sac -params noise_type:'x'"],
+    [
+        *("--seed 1", "--algo sac -n", "--algo sac -n --seed 1", "--algo sac -params noise_type:'x'"),
+        *("--algo sac -n 9 total_timesteps=8", "--algo sac -n 9 --total-timesteps 8", "--algo sac --seed 1 seed=2"),
+        *("--algo sac td3", "--algo sac -params gamma:.9 algo.gamma=.8"),
+    ],
 )
 def test_an_invalid_line_is_the_users_mistake(rlher, line: str) -> None:
     assert rlher(*line.split()).code == 2
