@@ -167,16 +167,18 @@ def _convert(value: Any, kind: Any) -> Any:
 
     :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: it has another type.
     """
+    if kind is Any:
+        return _plain(value)
     if isinstance(kind, UnionType):  # `int | None`
         return None if value is None else _convert(value, get_args(kind)[0])
     if get_origin(kind) is dict:
         return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
+    if value is None:
+        raise TypeError
     if get_origin(kind) is list:
-        entries = value if isinstance(value, list | tuple) or value is None else [value]  # algo.net_arch=256
-        return [_convert(entry, get_args(kind)[0]) for entry in entries]  # type: ignore[union-attr]
-    if kind is Any:
-        return _plain(value)
-    if value is None or isinstance(value, list | tuple | dict):
+        entries = value if isinstance(value, list | tuple) else [value]  # algo.net_arch=256
+        return [_convert(entry, get_args(kind)[0]) for entry in entries]
+    if isinstance(value, list | tuple | dict):
         raise TypeError
     if kind is bool:
         return {"true": True, "false": False}[str(value).lower()]
@@ -188,15 +190,15 @@ def _convert(value: Any, kind: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy of a value that JSON can hold.
+    """Return a copy of nested lists, mappings, texts, bytes and numbers.
 
-    :raises TypeError: it is none, such as a date.
+    :raises TypeError: a value is of another type, such as a date.
     """
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return list(map(_plain, value))
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, str | bytes | int | float | None):
         return value
     raise TypeError
 
@@ -205,7 +207,13 @@ def _describe_type(kind: Any) -> str:
     kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
     if get_origin(kind) is list:
         return f"a list, of which each entry is {_describe_type(get_args(kind)[0])}"
-    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a value of JSON"}
+    kinds = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "one text",
+        Any: "a plain value",
+    }
     return kinds.get(kind, "a mapping")
 
 

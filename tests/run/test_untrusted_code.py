@@ -49,6 +49,7 @@ WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "standard library": ("evil.py", "env.modules", {"env": {"modules": ["antigravity"]}}),
     "installed package": ("evil.py", "env.modules", {"env": {"modules": ["stable_baselines3.__main__"]}}),
     "class": ("a3/evil.py", "env.kwargs", {"env": {"kwargs": {"config": {"other_vehicles_type": "a3.evil.X"}}}}),
+    "bytes": ("evil.py", "env.kwargs", {"env": {"kwargs": {"file": b"mine"}}}),
     "expression": ("evil.py", "env.kwargs", {"env": {"kwargs": {"reward": ["x", "exec(1)"]}}}),
     "text for the algorithm": ("evil.py", "algo.kwargs", {"algo": {"kwargs": {"policy_kwargs": {"a": "evil"}}}}),
     "file of a wrapper": ("evil.py", "env.wrappers", {"env": {"wrappers": [{MONITOR: {"filename": "mine"}}]}}),
