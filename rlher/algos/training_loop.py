@@ -9,7 +9,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
@@ -75,7 +75,7 @@ class TrainingLoop(OffPolicyAlgorithm):
         if starts_anew:  # the environments were reset
             self.update_normalizer(self._last_obs)
         if self.options.overlap:
-            _require_local_rewards(self.env, self.replay_buffer)
+            _require_local_rewards(self.env, self.replay_buffer)  # type: ignore[arg-type]
         if self.train_freq.frequency < 1:  # type: ignore[union-attr]
             raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
         callback.on_training_start(locals(), globals())
@@ -150,10 +150,12 @@ class TrainingLoop(OffPolicyAlgorithm):
             self.train(gradient_steps=updates, batch_size=self.batch_size)
 
 
-def _require_local_rewards(env: Any, buffer: Any) -> None:
-    """Raise ValueError if the buffer asks a process of SB3's for rewards, which cannot answer during a step."""
+def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
+    """Raise ValueError if the buffer asks another process for rewards, which cannot answer during a step."""
+    # An SB3 `VecEnv` in this process has `envs`, and one of rlher that has processes a `reward_env`.
+    is_local = hasattr(env.unwrapped, "envs") or hasattr(env.unwrapped, "reward_env")
     has_own_function = getattr(buffer, "compute_reward", None) is not None
-    if isinstance(buffer, SB3HerReplayBuffer) and isinstance(env.unwrapped, SubprocVecEnv) and not has_own_function:
+    if isinstance(buffer, SB3HerReplayBuffer) and not is_local and not has_own_function:
         raise ValueError(
             "options.overlap samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."

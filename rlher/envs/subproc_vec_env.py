@@ -156,8 +156,8 @@ class RestartingSubprocVecEnv(VecEnv):
         ``compute_reward`` is called in this process, also while the workers step.
         """
         if method_name == "compute_reward":
-            call = partial(_call_method, self.reward_env, method_name, method_args, method_kwargs)
-            return [call() for _ in self._get_indices(indices)]
+            compute_reward = self.reward_env.get_wrapper_attr(method_name)
+            return [compute_reward(*method_args, **method_kwargs) for _ in self._get_indices(indices)]
         return self._apply(indices, _call_method, method_name, method_args, method_kwargs)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:

@@ -1,9 +1,10 @@
 """The training loop: order of steps and updates, with and without ``engine.overlap``."""
 
-import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv
+from functools import partial
 
-from rlher.algos import training_loop
+import pytest
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
 from rlher.algos.options import UpdateOptions
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.support.models import ours
@@ -49,11 +50,13 @@ def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
     assert loaded.updates_due == 0
 
 
-def test_rewards_of_environments_in_processes_are_refused(monkeypatch) -> None:
+def test_rewards_of_environments_in_processes_are_refused() -> None:
     """A message to a process in the middle of a step would be answered with the result of the step."""
     model = ours("td3", options=UpdateOptions(overlap=True), learning_starts=20)
-    monkeypatch.setattr(training_loop, "SubprocVecEnv", DummyVecEnv)  # as if it had processes
+    model.set_env(SubprocVecEnv([partial(BitFlippingEnv, n_bits=5, continuous=True)]))
+    model.replay_buffer.env = model.env
     with pytest.raises(ValueError, match="compute_reward must run in this process"):
         model.learn(40)
     model.replay_buffer.compute_reward = BitFlippingEnv(n_bits=5, continuous=True).compute_reward
     model.learn(40)
+    model.env.close()
