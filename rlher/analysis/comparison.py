@@ -4,7 +4,7 @@ Final success with its interval, steps to a success rate, success over several e
 and performance profiles.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -273,8 +273,10 @@ TABLES = {
 }
 """The tables of a comparison by name. Tables have no rows if no agent has enough seeds or environments."""
 
-LATEX_TABLES = TABLES | {"summary": summary_by_environment}
-"""The tables that are printed in LaTeX."""
+
+def tables_in_format(format: str | None) -> Mapping[str, Callable[[Sequence[Group]], Table]]:
+    """Return :data:`TABLES` for a format; in LaTeX the summary has environments by agents, as a paper does."""
+    return TABLES | {"summary": summary_by_environment} if format == "latex" else TABLES
 
 
 def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
@@ -282,6 +284,5 @@ def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
 
     :param format: format in which they will be printed.
     """
-    functions = LATEX_TABLES if format == "latex" else TABLES
-    made = [make(groups) for make in functions.values()]
+    made = [make(groups) for make in tables_in_format(format).values()]
     return [table for table in made if len(table.numbers)]
