@@ -162,10 +162,15 @@ def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path,
     assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "2\n"
 
 
-@pytest.mark.parametrize("folder", sorted(path.parent for path in Path(ROOT, "logs").rglob("config.yaml"))[::7])
+KEPT_RUNS = {path.parent for path in Path(ROOT, "logs").rglob("config.yaml")}
+NAMES_OWN_CODE = Path(ROOT, "logs/benchmark/slide-mix-td3/seed0")
+"""A kept run with a strategy of its own, which only trust_code=True loads."""
+
+
+@pytest.mark.parametrize("folder", sorted(KEPT_RUNS - {NAMES_OWN_CODE})[::7])
 def test_kept_runs_can_be_loaded(folder: Path) -> None:
-    run = rlher.load(folder, trust_code=True)  # seed 0 of FetchSlide had its own strategy
-    assert rlher.load(run, trust_code=True).config.env.id
+    run = rlher.load(folder)
+    assert rlher.load(run).config.env.id
     assert len(run.curves())
 
 
