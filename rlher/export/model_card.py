@@ -35,7 +35,7 @@ def model_card(
     :param file: name of the model's zip.
     :param measured: summary of an evaluation, and the ``seed`` of its first episode.
     :param notes: notes on the files, one sentence each.
-    :param video: name of a video, None if there is none.
+    :param video: name of a video; None: no video.
     :param onnx: name of the ONNX file, None if there is none.
     """
     config, her = run.config, run.config.her

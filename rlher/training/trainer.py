@@ -73,7 +73,7 @@ class Trainer:
     def run_to_end(self, tracker: TrackerWriter | None, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.
 
-        :param tracker: gets what is logged and the result; None: there is none.
+        :param tracker: gets what is logged and the result; None: no tracker.
         :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
