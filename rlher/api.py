@@ -121,10 +121,10 @@ class Run:
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
         :raises UserError: there is no model, or a key is invalid.
         """
-        from rlher.demonstrations.enjoy import enjoy
+        from rlher.demonstrations.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        code = enjoy(compose(EnjoyConfig, overrides))
+        code = watch(compose(EnjoyConfig, overrides))
         return Path(video) if video and code == 0 else None
 
     def curves(self) -> "pd.DataFrame":

@@ -5,7 +5,7 @@ from dataclasses import Field, fields, is_dataclass
 
 import yaml
 
-from rlher.cli.command import command_names, load_command
+from rlher.cli.commands import COMMANDS
 from rlher.composition.groups import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
@@ -39,8 +39,8 @@ def reference() -> str:
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
     parts.append(table(added(OptimizeConfig, TrainConfig)))
-    for command in command_names():
-        config = load_command(command).schema
+    for command in COMMANDS:
+        config = COMMANDS[command].schema
         if command not in ("train", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""

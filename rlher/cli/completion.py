@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
-from rlher.cli.command import command_line_choices, command_names, load_command
+from rlher.cli.command import command_line_choices
+from rlher.cli.commands import COMMANDS
 from rlher.core.errors import UserError
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -54,11 +55,11 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     :param before: the words before it, without the program.
     """
     if not before:
-        return command_names()
+        return COMMANDS
     from rlher.composition.compose import config_keys, default_choices
     from rlher.composition.groups import names_in_group
 
-    command = load_command(before[0] if before[0] in command_names() else "train")
+    command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):
         return command.flags
     groups = command.groups

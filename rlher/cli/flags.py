@@ -8,7 +8,8 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from rlher.cli.command import Command, commands_with_key, load_command
+from rlher.cli.command import LATEST, Command
+from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.groups import GROUPS, names_in_group
 from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
@@ -17,8 +18,6 @@ from rlher.config.conf_files import config_dirs
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
-LATEST = "latest"
-"""What ``--resume`` alone resumes: the newest unfinished run."""
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
 
@@ -54,7 +53,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
 
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
-    command = load_command(name)
+    command = COMMANDS[name]
     namespace, unknown = _parser(command).parse_known_intermixed_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]

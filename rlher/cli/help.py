@@ -6,7 +6,8 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.command import Command, command_line_choices, command_names, load_command
+from rlher.cli.command import Command, command_line_choices
+from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.composition.groups import names_in_group
 from rlher.composition.override_syntax import format_value
@@ -36,12 +37,11 @@ OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --conf
 
 def program_help() -> str:
     """Return the text of ``rlher --help``."""
-    commands = [load_command(name) for name in command_names()]
     return "\n".join(
         [
             f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
             "\nusage: rlher <command> [flags] [key=value ...]\n",
-            *(_entry(command.name, 10, command.summary) for command in commands),
+            *(_entry(command.name, 10, command.summary) for command in COMMANDS.values()),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
             "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",

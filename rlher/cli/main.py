@@ -18,7 +18,8 @@ import rlher
 import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
-from rlher.cli.command import Command, command_line_choices, command_names, load_command
+from rlher.cli.command import Command, command_line_choices
+from rlher.cli.commands import COMMANDS, resume
 from rlher.core.console import command_line, escape_control, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
@@ -73,17 +74,16 @@ def dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help, resume, rl_zoo
+    from rlher.cli import flags, help, rl_zoo
     from rlher.config.conf_files import config_dirs
 
     is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
     if is_rl_zoo_line:
         argv = ["optimize" if "--n-trials" in argv else "train", *argv]
     name, *words = argv
-    if name not in command_names():
-        known = command_names()
-        raise UserError(f"there is no command {name!r}{did_you_mean(name, known)}; commands: {', '.join(known)}.")
-    command = load_command(name)
+    if name not in COMMANDS:
+        raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
+    command = COMMANDS[name]
     if not {"-h", "--help", "--help-all"}.isdisjoint(words):
         print(help.command_help(command, words, "--help-all" in words))
         return 0
@@ -101,7 +101,7 @@ def dispatch(argv: list[str]) -> int:
         if line.is_sweep or line.prints_config or config_dirs.get():
             raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
-        return resume.run(changes, command_line(["rlher", name, *words]))
+        return resume(changes, command_line(["rlher", name, *words]))
     return run_command(command, line, [name, *words])
 
 

@@ -19,7 +19,7 @@ from rlher.evaluation.video import parse_grid, record_video, require_video_suffi
 DEFAULT_EPISODES = 6
 
 
-def enjoy(config: EnjoyConfig) -> int:
+def watch(config: EnjoyConfig) -> int:
     """Play episodes, show or record them, and print the outcome of each.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.

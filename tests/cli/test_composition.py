@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from rlher.cli import flags, main
-from rlher.cli.command import load_command
+from rlher.cli.command import Command
+from rlher.cli.commands import COMMANDS
+from rlher.config.commands import ListConfig
 from rlher.config.training import TrainConfig
 from rlher.jobs.sweep import sweep_runs
 
@@ -31,8 +33,13 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
 )
 def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatch, codes: dict, expected: list) -> None:
     seen = []
-    module = load_command("list").module
-    monkeypatch.setattr(module, "run", lambda config, command_line: seen.append(config.what) or codes[config.what])
+
+    def run(config: ListConfig, command_line: str) -> int:
+        """Record what would be listed."""
+        seen.append(config.what)
+        return codes[config.what]
+
+    monkeypatch.setitem(COMMANDS, "list", Command("list", run))
     code = main.dispatch(["list", "-m", f"what={','.join(codes)}"])
     assert (seen, code) == (expected, max(codes.values()))
 
@@ -40,8 +47,9 @@ def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatc
 def test_a_traceback_starts_with_the_users_code(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict = {}
     folder = Path(main.__file__).parents[1]
-    exec(compile("def run(config, command_line): 1 / 0", f"{folder}_experiments/x.py", "exec"), names)
-    monkeypatch.setattr(load_command("list").module, "run", names["run"])
+    code = "def run(config: ListConfig, command_line): 1 / 0"
+    exec(compile(code, f"{folder}_experiments/x.py", "exec"), {"ListConfig": ListConfig}, names)
+    monkeypatch.setitem(COMMANDS, "list", Command("list", names["run"]))
     with pytest.raises(ZeroDivisionError) as raised:
         main.main(["list"])
     assert len(raised.traceback) == 3, "this function, main, and the user's"

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli.command import command_names, load_command
+from rlher.cli.commands import COMMANDS
 
 
-@pytest.mark.parametrize("name", command_names())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(rlher, name: str) -> None:
     done = rlher(name, "--help")
     assert done.code == 0
     assert f"usage: rlher {name}" in done.out
-    command = load_command(name)
+    command = COMMANDS[name]
     assert [flag for flag in command.flags if flag not in done.out] == []
     assert command.summary in rlher("--help").out
 

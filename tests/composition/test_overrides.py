@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlher.cli.command import load_command
+from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.composition.overrides import expand_short_forms
 from rlher.config.commands import CheckConfig
@@ -32,7 +32,7 @@ def test_values_become_what_their_keys_take() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    command = next(name for name in ("train", "optimize", "plot") if key in load_command(name).keys or "kwargs" in key)
+    command = next(name for name in ("train", "optimize", "plot") if key in COMMANDS[name].keys or "kwargs" in key)
     ((name, values),) = parse(command, [word]).overrides.items()
     assert expand_short_forms({name: values[0]})[key] == value
 

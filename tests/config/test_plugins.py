@@ -1,4 +1,4 @@
-"""An installed package adds an algorithm, an environment with its recipe, and a command."""
+"""An installed package adds an algorithm, and an environment with its recipe."""
 
 import os
 import subprocess
@@ -8,32 +8,20 @@ from pathlib import Path
 import pytest
 
 PLUGIN = '''
-"""Greet an algorithm."""
+"""An algorithm and an environment."""
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.key import experiment_key, section
+from rlher.config.key import experiment_key
 
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
 
-@dataclass
-class ToneConfig:
-    loud: bool = experiment_key(False, "greet loudly")
-@dataclass
-class GreetConfig:
-    tone: ToneConfig = section(ToneConfig, "tone")
-
-def run(config: GreetConfig, command_line: str) -> int:
-    print("greetings")
-    return 0
-
 ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
 CONF = Path(__file__).parent / "conf"
-COMMANDS = {"greet": "my_plugin"}
 '''
 FILES = {
     "my_plugin.py": PLUGIN,
@@ -59,11 +47,9 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=plugin.parent, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
+def test_plugin_adds_algorithm_and_environment(plugin: Path) -> None:
     listed = run(plugin, "list").stdout
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
-    assert run(plugin, "greet").stdout == "greetings\n"
-    assert "tone.loud" in run(plugin, "greet", "--help").stdout
     words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
     trained = run(plugin, "train", "algo=mine", "env=near", *words)
     assert trained.returncode == 0, trained.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlher
-from rlher.cli.command import command_names, load_command
+from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import dotted_keys
 from rlher.config.training import keys_ignored_by
@@ -80,8 +80,8 @@ def test_reference_has_every_key() -> None:
     from config_reference import reference
 
     page = reference()
-    for command in command_names():
-        schema = load_command(command).schema
+    for command in COMMANDS:
+        schema = COMMANDS[command].schema
         assert f"## rlher {command}\n" in page
         assert [key for key in dotted_keys(schema) if key != "env" and f"| `{key}` |" not in page] == []
     for algorithm in ALGORITHMS.values():

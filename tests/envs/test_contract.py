@@ -5,7 +5,7 @@ import json
 import pytest
 from hostile_envs import hostile
 
-from rlher.cli.commands.check import run as check
+from rlher.cli.commands import check
 from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError

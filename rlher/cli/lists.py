@@ -1,11 +1,8 @@
-"""List the algorithms, environments, goal selection strategies or trained agents."""
+"""The lists that `rlher list` prints, each a row per name."""
 
-import json
+from collections.abc import Callable
 from typing import Any
 
-from rlher.config.commands import ListConfig
-from rlher.config.schema import recipe_schema
-from rlher.core.console import output_width, text_table
 from rlher.run.run_folder import RESULT
 
 Row = dict[str, Any]
@@ -52,22 +49,5 @@ def agents() -> list[Row]:
     return rows
 
 
-LISTS = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agents}
-
-
-def run(config: ListConfig, command_line: str) -> int:
-    """Print one list, or all of them, or the schema of recipes."""
-    if config.what == "schema":
-        print(json.dumps(recipe_schema(), indent=2))
-        return 0
-    lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
-    if config.json:
-        print(json.dumps(lists, indent=2))
-    else:
-        for rows in filter(None, lists.values()):
-            print(text_table(list(rows[0]), [list(map(_cell, row.values())) for row in rows], output_width()) + "\n")
-    return 0
-
-
-def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+LISTS: dict[str, Callable[[], list[Row]]] = {"algos": algos, "envs": envs, "strategies": strategies, "agents": agents}
+"""The lists by name."""

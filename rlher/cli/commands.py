@@ -1,0 +1,289 @@
+"""The commands of `rlher`: :data:`COMMANDS`.
+
+The first line of a command's docstring is its summary in ``--help``, and the annotation of ``config`` is the schema of
+its config keys. ``command_line`` is the text that was typed, which some commands write into a file. What is slow to
+import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
+"""
+
+import json
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlher.cli.command import LATEST, Command
+from rlher.composition.compose import ComposedConfig, changed_config
+from rlher.composition.override_syntax import format_value
+from rlher.config.commands import (
+    CheckConfig,
+    CollectConfig,
+    CompareConfig,
+    EnjoyConfig,
+    EvaluateConfig,
+    ExportConfig,
+    ListConfig,
+    PlotConfig,
+    ReportConfig,
+)
+from rlher.config.training import TrainConfig
+from rlher.config.tuning import OptimizeConfig
+from rlher.core.console import UNLIMITED_WIDTH, escape_control, output_width, text_table
+from rlher.core.console import command_line as format_command_line
+from rlher.core.errors import RunError, UserError
+from rlher.core.files import output_file
+from rlher.core.signals import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from rlher.envs.contract import CheckResult
+    from rlher.run.run_folder import RunFolder
+
+FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
+"""Formats of tables by the suffix of a file."""
+
+MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
+"""What is printed before a finding of `rlher check`, by its level."""
+
+
+def train(config: TrainConfig, command_line: str) -> int:
+    """Train an agent and keep everything in a run folder.
+
+    :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
+    """
+    return _train(config, command_line)
+
+
+def resume(overrides: Mapping[str, Any], command_line: str) -> int:
+    """Resume a run, as ``rlher train --resume`` does.
+
+    :param overrides: ``resume``, which names the run, and keys that may change, with their values.
+    :return: exit code, as of :func:`train`.
+    :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
+    """
+    from rlher.run import lookup
+
+    changes = dict(overrides)
+    name = str(changes.pop("resume") or LATEST)
+    logs = str(changes.get("logs", TrainConfig.logs))
+    trust_code = changes.get("trust_code") is True
+    resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
+    return _train(changed_config(resumed, changes), command_line, resumed)
+
+
+def _train(config: TrainConfig, command_line: str, resumed: "RunFolder | None" = None) -> int:
+    from rlher.training.start import start_training
+
+    run_folder, result = start_training(config, command_line, resumed)
+    from rlher.training.result import print_result
+
+    print_result(run_folder, result)
+    return result.exit_code
+
+
+def train_jobs(jobs: Sequence[ComposedConfig]) -> int:
+    """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
+
+    :return: the largest exit code of the runs, 130 after Ctrl-C.
+    """
+    from rlher.core.safe_files import read_json
+    from rlher.jobs.sweep import train_sweep
+    from rlher.run.lookup import is_finished
+    from rlher.run.run_folder import RESULT
+
+    runs, code = train_sweep(jobs)
+    folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
+    if jobs[0].config.json:
+        for run in runs:
+            if run.folder:
+                print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))
+    elif folders and code != EXIT_INTERRUPTED:
+        compare(CompareConfig(runs=folders), "")
+    return code
+
+
+def optimize(config: OptimizeConfig, command_line: str) -> int:
+    """Search for a better recipe with Optuna and test it on fresh seeds.
+
+    :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
+    """
+    if config.resume is not None:
+        raise UserError("optimize has no --resume: the same command again continues its study.")
+    from rlher.jobs import job_pool
+
+    job_pool.start_fork_server_for_jobs(config)  # it imports torch at the same time as the next line
+    from rlher.tuning import search
+
+    return search.optimize(config, command_line)
+
+
+def evaluate(config: EvaluateConfig, command_line: str) -> int:
+    """Measure the success rate of a run, or of an agent that comes with rlher.
+
+    :raises UserError: the run, or a readable model in it, does not exist.
+    """
+    from rlher.evaluation.agent import choose_model
+    from rlher.evaluation.metrics import format_summary
+
+    chosen = choose_model(config)
+    _print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
+    summary = chosen.evaluate(config.episodes, config.seed)
+    print(json.dumps(summary) if config.json else format_summary(summary))
+    return 0
+
+
+def enjoy(config: EnjoyConfig, command_line: str) -> int:
+    """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
+    from rlher.demonstrations.enjoy import watch
+
+    return watch(config)
+
+
+def collect(config: CollectConfig, command_line: str) -> int:
+    """Collect demonstrations from an agent or a controller as a Minari dataset.
+
+    :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
+    :raises UserError: there is nothing to play, or nothing to write.
+    """
+    from rlher.demonstrations import collecting
+
+    dataset = collecting.collect(config)
+    if config.json:
+        rates = {"success_rate": dataset.successes / dataset.played}
+        print(json.dumps(asdict(dataset) | rates, default=str))
+    else:
+        rate = f"{dataset.successes} of {dataset.played} played ended in success"
+        print(escape_control(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}"))
+        _print_note(f"learn from them: rlher train … {format_command_line([f'demos={dataset.folder}'])}")
+    return EXIT_INTERRUPTED if dataset.interrupted else 0
+
+
+def export(config: ExportConfig, command_line: str) -> int:
+    """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
+    from rlher.export import exporter
+
+    result = exporter.export(config)
+    print(json.dumps(result) if config.json else escape_control(result["folder"]))
+    script = str(Path(result["folder"], "play.py"))
+    _print_note(f"play it: {format_command_line(['python', '-P', script])}")
+    return 0
+
+
+def plot(config: PlotConfig, command_line: str) -> int:
+    """Draw the learning curves of runs."""
+    from rlher.analysis import plotting
+
+    return plotting.plot(config)
+
+
+def compare(config: CompareConfig, command_line: str) -> int:
+    """Tabulate final success, probability of improvement and performance profiles of runs.
+
+    :raises UserError: there are no runs, or a file has no format or cannot be written.
+    """
+    from rlher.analysis.comparison import load_compared, tables
+
+    suffixes = {name: Path(name).suffix.lower() for name in config.output}
+    for name, suffix in suffixes.items():
+        if not config.format and suffix not in FORMATS:
+            raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
+    groups = load_compared(config)
+
+    def text(format: str, width: int) -> str:
+        return "\n\n".join(table.format(format, width) for table in tables(groups, format))
+
+    if not config.output:
+        print(text(config.format or "text", output_width()))
+    for name, suffix in suffixes.items():
+        with output_file(Path(name)) as temporary:
+            temporary.write_text(text(config.format or FORMATS[suffix], UNLIMITED_WIDTH) + "\n", encoding="utf-8")
+        print(name)
+    return 0
+
+
+def report(config: ReportConfig, command_line: str) -> int:
+    """Write curves, tables, clips and versions of runs as one HTML page."""
+    from rlher.analysis.report import write_report
+
+    print(write_report(config, command_line))
+    return 0
+
+
+def check(config: CheckConfig, command_line: str) -> int:
+    """Check an environment against the contract of a goal environment.
+
+    :return: exit code: 0 if training could start, else 1.
+    :raises UserError: the environment does not exist or cannot be constructed.
+    """
+    from rlher.envs.contract import check_goal_env
+
+    try:
+        result = check_goal_env(config.env, config.seed)
+    except RunError as error:  # raised by its constructor
+        if config.json:
+            finding = {"level": "error", "message": str(error)}
+            print(json.dumps({"env": config.env.id, "ok": False, "findings": [finding]}))
+            return error.exit_code
+        raise
+    if config.json:
+        print(json.dumps(result.to_json()))
+    else:
+        _print_check(result)
+    return RunError.exit_code if result.errors else 0
+
+
+def list_names(config: ListConfig, command_line: str) -> int:
+    """List the algorithms, environments, goal selection strategies or trained agents."""
+    from rlher.cli.lists import LISTS
+    from rlher.config.schema import recipe_schema
+
+    if config.what == "schema":
+        print(json.dumps(recipe_schema(), indent=2))
+        return 0
+    lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
+    if config.json:
+        print(json.dumps(lists, indent=2))
+    else:
+        for rows in filter(None, lists.values()):
+            cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.values()] for row in rows]
+            print(text_table(list(rows[0]), cells, output_width()) + "\n")
+    return 0
+
+
+def _print_check(result: "CheckResult") -> None:
+    values = result.to_json()
+    keys = {f"env.{name}": format_value(value) for name, value in values["properties"].items()}
+    properties = values["spaces"] | keys
+    width = max(map(len, properties))
+    lines = [result.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
+    for finding in result.findings:
+        message = f"{MARKS[finding.level]} {finding.message}"
+        lines.append(textwrap.fill(message, output_width(), subsequent_indent="  "))
+    lines += ["", "training would be refused" if result.errors else "ready to train on"]
+    print("\n".join(lines))
+
+
+def _print_note(text: str) -> None:
+    """Print to stderr what is beside the result on stdout."""
+    print(escape_control(text), file=sys.stderr)
+
+
+COMMANDS: dict[str, Command] = {
+    "check": Command("check", check),
+    "collect": Command("collect", collect),
+    "compare": Command("compare", compare),
+    "enjoy": Command("enjoy", enjoy),
+    "evaluate": Command("evaluate", evaluate),
+    "export": Command("export", export),
+    "list": Command("list", list_names),
+    "optimize": Command("optimize", optimize),
+    "plot": Command("plot", plot),
+    "report": Command("report", report),
+    "train": Command("train", train, sweep=train_jobs),
+}
+"""All commands by name. An entry is all that a new one needs."""
+
+
+def commands_with_key(key: str) -> list[str]:
+    """Return the names of the commands that have a key."""
+    return [name for name, command in COMMANDS.items() if key in command.keys]

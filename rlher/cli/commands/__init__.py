@@ -1,1 +1,0 @@
-"""The commands of `rlher`, a module each: see :mod:`rlher.cli.command`."""
