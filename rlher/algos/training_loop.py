@@ -1,5 +1,7 @@
 """The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
@@ -14,6 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher.algos.exploration import RandomActions
 from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
 from rlher.algos.options import UpdateOptions
+from rlher.core.workers import WorkerLost
 
 
 class TrainingLoop(OffPolicyAlgorithm):
@@ -117,9 +120,13 @@ class TrainingLoop(OffPolicyAlgorithm):
         callback.on_rollout_start()
         while should_collect_more_steps(train_freq, steps, episodes):
             actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)
-            env.step_async(actions)
-            self._do_due_updates()
-            new_obs, rewards, dones, infos = env.step_wait()
+            try:
+                env.step_async(actions)
+                self._do_due_updates()
+                new_obs, rewards, dones, infos = env.step_wait()
+            except WorkerLost as lost:  # this step has no result
+                self.start_new_episodes(partial(env.rebuild_after, lost))  # type: ignore[attr-defined]
+                continue
             self.update_normalizer(new_obs)
 
             self.num_timesteps += n_envs
@@ -143,6 +150,17 @@ class TrainingLoop(OffPolicyAlgorithm):
                 return RolloutReturn(steps * n_envs, episodes, continue_training=False)
         callback.on_rollout_end()
         return RolloutReturn(steps * n_envs, episodes, continue_training=True)
+
+    def start_new_episodes(self, reset: Callable[[], Any]) -> None:
+        """Truncate the running episodes and start new ones.
+
+        :param reset: resets the environments and returns their observations.
+        """
+        self.replay_buffer.storage.truncate_running()  # type: ignore[union-attr]
+        self._last_obs = reset()
+        self.update_normalizer(self._last_obs)
+        if self.random_actions is not None:
+            self.random_actions.reset()
 
     def _do_due_updates(self) -> None:
         updates, self.updates_due = self.updates_due, 0

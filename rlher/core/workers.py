@@ -48,17 +48,19 @@ REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one without a value."""
 
 
-class WorkerLost(Exception):
-    """A worker died or hangs; the message completes the sentence "the process …"."""
+class WorkerLost(RunError):
+    """A worker process died or hangs."""
 
 
 class Worker:
     """A process that holds a service and calls its methods; see the module.
 
     :param build: called in the process; returns the service. It must be possible to pickle it.
+    :param name: of the process, with which the message of :class:`WorkerLost` begins.
     """
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(self, build: Callable[[], Any], name: str = "its process") -> None:
+        self._name = name
         start_fork_server()
         context: Any = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
         self.pipe, other = context.Pipe()
@@ -94,7 +96,7 @@ class Worker:
         while True:
             try:
                 if not self.pipe.poll(limit):
-                    raise WorkerLost(f"hung (no answer in {limit:g} s)")
+                    raise WorkerLost(f"{self._name} hung (no answer in {limit:g} s)")
                 kind, value = self.pipe.recv()
             except (EOFError, OSError) as error:
                 raise WorkerLost(self._exit_reason()) from error
@@ -119,8 +121,8 @@ class Worker:
         self.process.join(timeout=1)
         code = self.process.exitcode
         if code is None:
-            return "stopped answering"
-        return f"died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
+            return f"{self._name} stopped answering"
+        return f"{self._name} died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
 
 
 _STARTING = threading.Lock()
@@ -152,14 +154,14 @@ def close_workers(workers: Sequence[Worker]) -> None:
 
 
 class RestartLimit:
-    """Counts how often the process of an environment was replaced since its last finished episode.
+    """Counts how often processes of an environment were replaced since its last finished episode.
 
-    :param process: its name for messages, such as "FetchReach-v4: the process of environment 0".
-    :param limit: how often a new process may replace it without a finished episode in between.
+    :param limit: how often they may be replaced without a finished episode in between.
     """
 
-    def __init__(self, process: str, limit: int) -> None:
-        self._process, self._limit, self._restarts = process, limit, 0
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._restarts = 0
 
     def episode_finished(self) -> None:
         """Count from 0 again."""
@@ -171,7 +173,7 @@ class RestartLimit:
         :param where: such as " in the episode of seed 7".
         :raises RunError: the limit is reached.
         """
-        loss = f"{self._process} {lost}{where}"
+        loss = f"{lost}{where}"
         if self._restarts == self._limit:
             raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
         self._restarts += 1

@@ -10,9 +10,10 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from rlher.config.environment import EnvConfig
 from rlher.core.machine import available_cores
+from rlher.core.workers import RestartLimit, WorkerLost
 from rlher.envs.checked_env import EPISODE_DIAGNOSTICS
 from rlher.envs.make import make_env
-from rlher.envs.subproc_vec_env import RestartingSubprocVecEnv
+from rlher.envs.subproc_vec_env import WorkerVecEnv
 
 
 def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
@@ -22,8 +23,8 @@ def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One
         more, in this process, computes the rewards of virtual transitions while the workers step.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
-        raise RunError if an environment fails, with the same message from either kind, or if a process was
-        replaced too often, see :class:`~rlher.envs.subproc_vec_env.RestartingSubprocVecEnv`.
+        raise RunError if an environment fails, with the same message from either kind, and WorkerLost, which is a
+        RunError, if a process dies or hangs.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
     build = partial(make_training_env, config)
@@ -31,7 +32,7 @@ def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str
     envs: VecEnv
     if vec_env == "subproc":
         build_seeds = np.random.SeedSequence(seed).generate_state(n_envs).tolist()
-        envs = RestartingSubprocVecEnv(build, first, build_seeds, config, available_cores())
+        envs = WorkerVecEnv(build, first, build_seeds, config, available_cores())
     else:
         envs = DummyVecEnv([lambda: first, *[build] * (n_envs - 1)])
     seed_envs(envs, seed)
@@ -65,38 +66,58 @@ class RestorableVecEnv(VecEnvWrapper):
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.
 
+    If a worker process is lost, :meth:`rebuild_after` replaces all of them.
+
     :param build: makes the vectorised environments from a seed.
     :param seed: of the first environments; the seeds of later ones derive from it and their number.
+    :param max_restarts: how often processes may be lost without a finished episode in between.
     :param records_actions: record the actions, for a checkpoint.
     """
 
-    def __init__(self, build: Callable[[int], VecEnv], seed: int, records_actions: bool = True) -> None:
-        self._build, self._seed, self._records_actions = build, seed, records_actions
+    def __init__(
+        self, build: Callable[[int], VecEnv], seed: int, max_restarts: int, records_actions: bool = True
+    ) -> None:
+        self._build = build
+        self._seed = seed
+        self._limit = RestartLimit(max_restarts)
+        self._records_actions = records_actions
         super().__init__(build(seed))
         self.build_number = 0
-        self._earlier_restarts = 0  # of environments before the last rebuild
+        self.restarts = 0
+        """How often lost processes were replaced."""
         self.actions: list[np.ndarray] = []
 
-    @property
-    def total_restarts(self) -> int:
-        """Worker processes replaced so far, in all builds together."""
-        return self._earlier_restarts + getattr(self.venv, "restarts", 0)
-
-    def rebuild(self, build_number: int) -> None:
-        """Close the environments and build the ``build_number``-th ones, counted from 0; call ``reset`` next."""
-        self._earlier_restarts = self.total_restarts
+    def rebuild(self, build_number: int) -> VecEnvObs:
+        """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
         self.venv.close()
         seeds = np.random.SeedSequence([self._seed, build_number])
         self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
-        self.build_number, self.actions = build_number, []
+        self.build_number = build_number
+        self.actions = []
+        return self.reset()
+
+    def rebuild_after(self, lost: WorkerLost) -> VecEnvObs:
+        """Build new environments, because a process of these was lost, and reset them.
+
+        Their seeds follow from the run's seed, so that a run with the same losses repeats itself.
+
+        :raises RunError: processes were lost too often.
+        """
+        while True:
+            self._limit.count(lost)
+            self.restarts += 1
+            try:
+                return self.rebuild(self.build_number + 1)
+            except WorkerLost as again:
+                lost = again
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments as :func:`make_vec_env` does; the model calls this when it is built."""
         return seed_envs(self.venv, seed)
 
-    def restore(self, actions: Sequence[np.ndarray]) -> VecEnvObs:
-        """Reset and take the given actions; return the last observations (n_envs, …)."""
-        observations = self.reset()
+    def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
+        """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
+        observations = self.rebuild(build_number)
         for action in actions:
             observations = self.step(action)[0]
         return observations
@@ -113,4 +134,7 @@ class RestorableVecEnv(VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of a step."""
-        return self.venv.step_wait()
+        results = self.venv.step_wait()
+        if results[2].any():
+            self._limit.episode_finished()
+        return results

@@ -124,7 +124,7 @@ class EvaluationWorkers:
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a batch of episodes in the worker of this thread, and in those that replace it."""
         env, episodes = self._config.env, list[Episode]()
-        limit = RestartLimit(f"{env.id}: the process of the evaluation", env.max_restarts)
+        limit = RestartLimit(env.max_restarts)
 
         def on_episode(episode: Episode) -> None:
             episodes.append(episode)
@@ -149,7 +149,9 @@ class EvaluationWorkers:
     def _worker(self) -> Worker:
         """Return the worker of this thread, which is started by the first call."""
         if not hasattr(self._of_thread, "worker"):
-            worker = self._of_thread.worker = Worker(partial(EvaluationService, self._config))
+            worker = self._of_thread.worker = Worker(
+                partial(EvaluationService, self._config), f"{self._config.env.id}: the process of the evaluation"
+            )
             self._workers.append(worker)
             if self._closed:
                 worker.disconnect()

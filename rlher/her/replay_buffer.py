@@ -22,7 +22,7 @@ from rlher.her.priorities import Priority, make_priority, sample_ids
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
-from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, LOST_STEP, Ids, Layout, Observations, Storage
+from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
 from rlher.her.strategies import Strategy, mix, resolve_mix, resolve_strategy
 from rlher.her.trajectories import Trajectory, store
 
@@ -208,12 +208,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param action: (n_envs, …).
         :param reward: (n_envs,).
         :param done: (n_envs,) whether the episode ended.
-        :param infos: one dictionary per environment. If ``infos[0]["lost_step"]`` is true, the step is not stored, and
-            the running episodes end before it, as by a time-out.
+        :param infos: one dictionary per environment.
         """
-        if infos[0].get(LOST_STEP):
-            self.storage.truncate_running()
-            return
         timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
         done = np.asarray(done, dtype=bool)
         terminated = done & ~np.array(timed_out, dtype=bool)

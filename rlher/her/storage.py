@@ -25,9 +25,6 @@ from numpy.typing import NDArray
 
 ACHIEVED_GOAL, DESIRED_GOAL = "achieved_goal", "desired_goal"
 
-LOST_STEP = "lost_step"
-"""Key of ``info`` for a step in which the process of an environment died: its transitions are not stored."""
-
 RING_SHIFT = 40
 IDS_PER_RING = 1 << RING_SHIFT
 """Ids of one ring; more than can ever be added to it."""

@@ -173,7 +173,7 @@ class Pool:
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
         except ray.exceptions.RayError as error:
-            raise WorkerLost(str(error)) from error
+            raise WorkerLost(f"its process was lost: {error}") from error
         finally:
             self._interrupts.remove(interrupt)
 
@@ -208,7 +208,7 @@ def _run_logged(function: Callable[[], None], log: Path) -> None:
         with interrupt_on_stop_signals():
             function()
     except KeyboardInterrupt:
-        raise WorkerLost("was stopped") from None
+        raise WorkerLost("its process was stopped") from None
     except Exception:
         traceback.print_exc()
         raise

@@ -28,7 +28,6 @@ from rlher.core.console import command_line, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
-from rlher.core.workers import WorkerLost
 from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
 from rlher.jobs.progress_table import ProgressRow
 from rlher.run import lookup
@@ -125,8 +124,7 @@ class Sweep(Jobs):
         if isinstance(error, ReportedError):
             run.exit_code, run.reason = error.exit_code, str(error)
         elif error:
-            lost = isinstance(error, WorkerLost)
-            run.exit_code, run.reason = 1, f"its process {error}" if lost else describe_error(error)
+            run.exit_code, run.reason = 1, describe_error(error)
 
     def on_stop(self) -> None:
         """Mark the running runs as interrupted."""

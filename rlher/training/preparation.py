@@ -61,8 +61,8 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     env, env_notes = _checked_env(config.env)
     config, notes = resolve_defaults(replace(config, env=env))
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
-    records_actions = config.checkpoint.freq is not None
-    with _torch_settings(config.threads or 1), closing(RestorableVecEnv(build, config.seed, records_actions)) as envs:
+    restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
+    with _torch_settings(config.threads or 1), closing(restorable) as envs:
         require_supported_actions(config.algo.name, envs.action_space)
         os.chdir(working_folder)  # an environment may have left it
         model = build_model(config, envs)

@@ -1,10 +1,13 @@
-"""Worker processes that die or hang are replaced, and their lost steps are not stored."""
+"""If a worker process dies or hangs, all environments are built again, and the step without a result is not stored."""
 
 import json
 import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,8 @@ from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
-from rlher.envs.vec_env import make_vec_env
+from rlher.core.workers import WorkerLost
+from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.training import preparation
 from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
 from tests.conftest import TINY
@@ -29,6 +33,27 @@ def failing_worker(how: str, marks: Path, keys: dict | None = None, **kwargs) ->
 NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
 
 
+@pytest.fixture
+def restorable() -> Iterator[Callable[..., RestorableVecEnv]]:
+    """Build environments that can be built again, and reset them; they are closed after the test."""
+    with ExitStack() as stack:
+
+        def make(config: EnvConfig, n_envs: int = 2, seed: int = 0) -> RestorableVecEnv:
+            build = partial(make_vec_env, config, n_envs, vec_env="subproc")
+            envs = stack.enter_context(closing(RestorableVecEnv(build, seed, config.max_restarts)))
+            envs.reset()
+            return envs
+
+        yield make
+
+
+def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -> tuple[WorkerLost, dict]:
+    """Take a step in which a worker is lost; return the loss, and the observations of the new environments."""
+    with pytest.raises(WorkerLost) as lost:
+        envs.step(actions)
+    return lost.value, envs.rebuild_after(lost.value)
+
+
 @pytest.mark.parametrize(
     ("how", "reason", "cores"),
     [
@@ -38,27 +63,21 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
         ("hang", "hung (no answer in 1 s)", 3),
     ],
 )
-def test_all_workers_are_replaced_if_one_is_lost(group, tmp_path, monkeypatch, capfd, how, reason, cores):
+def test_all_environments_are_built_again_if_a_worker_is_lost(
+    restorable, tmp_path, monkeypatch, capfd, how, reason, cores
+):
     monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: cores)
-    envs = group(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
-    assert len(envs.workers) == cores
+    envs = restorable(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
+    assert len(envs.unwrapped.workers) == cores
     actions = np.zeros((3, 1), dtype=np.float32)
     before = [envs.step(actions)[0] for _ in range(2)][-1]
-    after, _, dones, infos = envs.step(actions)
-    assert dones.all()
-    for index, info in enumerate(infos):
-        assert info["lost_step"]
-        assert info["TimeLimit.truncated"]
-        assert after["achieved_goal"][index] != before["achieved_goal"][index]
-        for key, value in info["terminal_observation"].items():
-            assert value == before[key][index], "the last observation of the episode"
-    assert envs.restarts == 1
-    err = capfd.readouterr().err
-    assert err.count(reason) == 1
-    assert "Traceback" not in err
+    lost, after = lose_and_rebuild(envs, actions)
+    assert reason in str(lost)
+    assert (after["achieved_goal"] != before["achieved_goal"]).all()
+    assert (envs.restarts, envs.build_number, envs.actions) == (1, 1, [])
+    assert "Traceback" not in capfd.readouterr().err
     for _ in range(30):
-        *_, infos = envs.step(actions)
-        assert not any("lost_step" in info for info in infos)
+        envs.step(actions)
 
 
 def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeypatch):
@@ -67,14 +86,6 @@ def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeyp
     started = time.monotonic()
     envs.step(np.zeros((6, 1), dtype=np.float32))
     assert time.monotonic() - started > 2.3, "longer than the limit"
-    assert envs.restarts == 0
-
-
-def test_a_worker_lost_while_it_builds_its_environment_is_replaced(group, tmp_path, capfd):
-    envs = group(failing_worker("kill", tmp_path, times=2, where="init"))
-    assert 1 <= envs.restarts <= 2, "both may be lost at once"
-    assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
-    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
@@ -84,47 +95,40 @@ def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp
     assert set(multiprocessing.active_children()) <= before
 
 
-def test_a_run_with_the_same_losses_repeats_itself(group, tmp_path):
+def test_a_run_with_the_same_losses_repeats_itself(restorable, tmp_path):
     starts = []
     for number in range(2):
         (marks := tmp_path / str(number)).mkdir()
-        envs = group(failing_worker("exit", marks, times=8, at=1), seed=3)
-        goals = [envs.step(NO_ACTIONS)[0]["desired_goal"][:, 0] for _ in range(4)]
-        starts.append(np.stack(goals))
+        envs = restorable(failing_worker("exit", marks, times=8, at=1), seed=3)
+        starts.append(np.stack([lose_and_rebuild(envs)[1]["desired_goal"][:, 0] for _ in range(4)]))
     assert (starts[0] == starts[1]).all()
     assert len(np.unique(starts[0])) == 8, "every restart has another start"
 
 
-def test_more_than_max_restarts_in_a_row_is_a_fault(group, tmp_path):
-    envs = group(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
+def test_more_than_max_restarts_in_a_row_is_a_fault(restorable, tmp_path):
+    envs = restorable(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
     for _ in range(2):
-        envs.step(NO_ACTIONS)
+        lose_and_rebuild(envs)
     with pytest.raises(RunError, match=r"FailingWorker-v0.*exit status 7.*2 restarts"):
-        envs.step(NO_ACTIONS)
+        lose_and_rebuild(envs)
 
 
-def test_a_finished_episode_resets_the_count_of_restarts(group):
-    envs = group(hostile("LineEnv", max_restarts=1), 1)
+def test_a_finished_episode_resets_the_count_of_restarts(restorable):
+    envs = restorable(hostile("LineEnv", max_restarts=1), 1)
     for _ in range(4):
-        os.kill(envs.workers[0].process.pid, signal.SIGKILL)
-        assert "lost_step" in envs.step(NO_ACTIONS[:1])[3][0]
+        os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
+        lose_and_rebuild(envs, NO_ACTIONS[:1])
         while not envs.step(NO_ACTIONS[:1])[2].any():
             pass
     assert envs.restarts == 4
 
 
-def test_a_worker_lost_between_two_steps_ends_the_episode(group):
-    """get_attr asks the first worker, whose next action then belongs to the lost episode; compute_reward asks none."""
+def test_compute_reward_asks_no_worker(group):
     envs = group(hostile("LineEnv"))
-    before, *_ = envs.step(NO_ACTIONS)
     os.kill(envs.workers[0].process.pid, signal.SIGKILL)
     assert envs.env_method("compute_reward", np.zeros((4, 1)), np.zeros((4, 1)), {}, indices=[0])[0].tolist() == [0] * 4
-    assert envs.restarts == 0
-    envs.get_attr("metadata", indices=[0])
-    _, _, dones, infos = envs.step(NO_ACTIONS)
-    assert dones.all()
-    assert infos[0]["lost_step"]
-    assert infos[0]["terminal_observation"]["desired_goal"] == before["desired_goal"][0]
+    with pytest.raises(WorkerLost):
+        envs.get_attr("metadata", indices=[0])
 
 
 TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)
@@ -146,7 +150,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     assert pd.read_csv(folder / "progress.csv")["env/restarts"].max() == losses
     assert json.loads((folder / "result.json").read_text())["status"] == "finished"
     buffer = models[0].replay_buffer
-    assert buffer.n_transitions == 600 - 3 * losses
+    assert buffer.n_transitions == 600, "a step without a result is no step"
     storage = buffer.storage
     positions = storage.positions(storage.all_ids())
     rows = storage.rows[positions]
@@ -155,12 +159,11 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
 
 
 def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):
-    """Its running episodes cannot be replayed and are truncated."""
     failures = f"env.kwargs={{how:kill,marks:{tmp_path},times:2,at:0,chance:0.05}}"
     assert rlher(*TRAIN, failures, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
     done = rlher("train", "--resume", "logs/sac/FailingWorker-v0_1", "total_timesteps=400")
     assert done.code == 0, done.err
-    assert NOT_REPEATABLE in done.err
+    assert NOT_REPEATABLE not in done.err, "the actions since the environments were built again are repeated"
     assert json.loads((tmp_path / "logs/sac/FailingWorker-v0_1/result.json").read_text())["timesteps"] == 400
 
 

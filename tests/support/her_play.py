@@ -57,7 +57,7 @@ class Player:
     def play(self, ends, rewards=None, terminated=None, lost=False):
         """Play one step of every environment; ``ends[i]`` ends the episode of environment i.
 
-        If it is lost, all episodes end, and no step is stored.
+        If it is lost, no step is stored, and all running episodes are truncated.
         """
         rewards = [-1.0] * self.n_envs if rewards is None else rewards
         terminated = [False] * self.n_envs if terminated is None else terminated
@@ -65,10 +65,9 @@ class Player:
         action = np.array([[step / 1000] for step in self.step])
         infos = [{"TimeLimit.truncated": bool(e and not t)} for e, t in zip(ends, terminated, strict=True)]
         if lost:
-            after = now
-            for info in infos:
-                info["lost_step"] = True
-        self.buffer.add(_stack(now), _stack(after), action, np.array(rewards), np.array(ends), infos)
+            self.buffer.storage.truncate_running()
+        else:
+            self.buffer.add(_stack(now), _stack(after), action, np.array(rewards), np.array(ends), infos)
         for env in range(self.n_envs):
             if not lost:
                 self.log.append((env, self.episode[env], self.step[env], now[env], after[env], rewards[env]))

@@ -33,7 +33,7 @@ from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
-    "replaying the running episodes gave other observations, or lost a process, so these episodes are truncated. "
+    "replaying the running episodes gave other observations, so these episodes are truncated. "
     "The resumed run is not exactly equal to an uninterrupted one."
 )
 
@@ -75,7 +75,7 @@ class CheckpointCallback(BaseCallback):
             self._restore_envs = None
         if self._freq is not None:
             if self.model.num_timesteps // self._freq > self._barrier_step // self._freq:
-                self._start_new_episodes()
+                self._rebuild_envs()
                 self._barrier_step = self.model.num_timesteps
                 self.save()
             elif time.monotonic() >= self._due_time:
@@ -87,14 +87,8 @@ class CheckpointCallback(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
-    def _start_new_episodes(self) -> None:
-        """Truncate the running episodes and start new ones in new environments."""
-        self._buffer.storage.truncate_running()
-        self._envs.rebuild(self._envs.build_number + 1)
-        self.model._last_obs = self.training_env.reset()
-        self.model.update_normalizer(self.model._last_obs)
-        if self.model.random_actions is not None:
-            self.model.random_actions.reset()
+    def _rebuild_envs(self) -> None:
+        self.model.start_new_episodes(partial(self._envs.rebuild, self._envs.build_number + 1))
 
     @property
     def _buffer(self) -> HerReplayBuffer:
@@ -177,12 +171,11 @@ class CheckpointCallback(BaseCallback):
 
         :param expected: the observations after the actions.
         """
-        self._envs.rebuild(build_number)
-        observations: Any = self._envs.restore(list(actions))
+        observations: Any = self._envs.repeat_actions(build_number, list(actions))
         checkpoint_state.restore_generators(generators, self.model)
         is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
         if is_equal or len(actions) == 0:  # any observation can begin an episode
             self.model._last_obs = observations
         else:
             warn(NOT_REPEATABLE)
-            self._start_new_episodes()
+            self._rebuild_envs()
