@@ -27,6 +27,7 @@ from rlher.config.commands import (
     PlotConfig,
     ReportConfig,
 )
+from rlher.config.plugins import plugin_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, escape_control, output_width, text_table
@@ -282,6 +283,9 @@ COMMANDS: dict[str, Command] = {
     "train": Command("train", train, sweep=train_jobs),
 }
 """All commands by name. An entry is all that a new one needs."""
+
+for of_plugin in plugin_values("COMMANDS"):
+    COMMANDS |= {name: Command(name, run) for name, run in of_plugin.items() if name not in COMMANDS}
 
 
 def commands_with_key(key: str) -> list[str]:

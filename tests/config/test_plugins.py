@@ -1,4 +1,4 @@
-"""An installed package adds an algorithm, and an environment with its recipe."""
+"""An installed package adds an algorithm, an environment with its recipe, and a command."""
 
 import os
 import subprocess
@@ -13,13 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.key import experiment_key
+from rlher.config.key import experiment_key, section
 
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
 
+@dataclass
+class ToneConfig:
+    loud: bool = experiment_key(False, "greet loudly")
+@dataclass
+class GreetConfig:
+    tone: ToneConfig = section(ToneConfig, "tone")
+
+def greet(config: GreetConfig, command_line: str) -> int:
+    """Greet."""
+    print("greetings")
+    return 0
+
+COMMANDS = {"greet": greet}
 ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
 CONF = Path(__file__).parent / "conf"
 '''
@@ -47,9 +60,11 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=plugin.parent, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_plugin_adds_algorithm_and_environment(plugin: Path) -> None:
+def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     listed = run(plugin, "list").stdout
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
+    assert run(plugin, "greet").stdout == "greetings\n"
+    assert "tone.loud" in run(plugin, "greet", "--help").stdout
     words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
     trained = run(plugin, "train", "algo=mine", "env=near", *words)
     assert trained.returncode == 0, trained.stderr
