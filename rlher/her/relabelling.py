@@ -51,20 +51,19 @@ class Relabeller:
         # Where goals have parts, the environment may move the goal in every step. So rewards under original goals are
         # recomputed as well: each transition keeps the goal before its step.
         has_parts = self.goal_part_weights is not None
-        first_recomputed = 0 if has_parts else n_original
-        recomputed = slice(first_recomputed, None)
-        if first_recomputed < len(ids):
+        new = slice(n_original, None)
+        recomputed = slice(None) if has_parts else new
+        if has_parts or n_original < len(ids):
             self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
-        desired_goals = rows["obs"][DESIRED_GOAL]
+        desired = rows["obs"][DESIRED_GOAL]
+        new_goals = desired[new]
         if n_original < len(ids):
-            goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
-            desired_goals[n_original:] = goals
-        # Rewards under new goals alone are computed from goals at the precision of the environment.
-        if has_parts or n_original == len(ids):
-            goals = desired_goals[recomputed]
-        next_obs[DESIRED_GOAL][recomputed] = desired_goals[recomputed]
+            new_goals = self._new_goals(storage, ids[new], rows["episode"][new], rng)
+        desired[new] = new_goals
+        goals = desired if has_parts else new_goals  # new_goals have the precision of the environment
+        next_obs[DESIRED_GOAL][recomputed] = desired[recomputed]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
