@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
-from rlher.her.strategies import DESIRED, GoalRequest, Strategy
+from rlher.her.strategies import GoalRequest, Strategy, desired_goal_of
 
 
 class RelabelledBatch(NamedTuple):
@@ -90,7 +90,7 @@ class Relabeller:
             )
         )
         is_desired = chosen < 0
-        positions = storage.positions(np.where(is_desired, DESIRED - chosen, chosen))
+        positions = storage.positions(np.where(is_desired, desired_goal_of(chosen), chosen))
         goals = storage.next_achieved.take(positions, axis=0)
         if self.goal_part_weights is not None:
             goals = keep_one_part(goals, self.goal_part_weights, rng)

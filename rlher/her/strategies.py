@@ -3,6 +3,7 @@
 A strategy is a function from a :class:`GoalRequest` to ids of transitions (:mod:`rlher.her.storage`): the new goal is
 the one achieved after that transition. The transitions of an episode have consecutive ids, so ``request.ids`` stand for
 the goals that the transitions achieved, and ``request.episode_last_ids`` for the last goals of their episodes.
+Where it should be a transition's desired goal instead, a strategy returns :func:`desired_goal_of` its id.
 
 Offsets are drawn by flooring. Rounding would give the two end points half their weight (a bug of mrl and tianshou).
 
@@ -26,12 +27,6 @@ from numpy.typing import NDArray
 from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids
-
-DESIRED = -1
-"""Negative numbers stand for desired goals: ``DESIRED - id``, which is -1 - id, for that of transition ``id``.
-
-The same subtraction decodes it.
-"""
 
 ORIGINAL = "original"
 """Name of :func:`original` in a mix."""
@@ -65,6 +60,14 @@ class GoalRequest:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def desired_goal_of(ids: Ids) -> Ids:
+    """Encode "the desired goal of transition id" as a negative number; the function is its own inverse.
+
+    :param ids: (n,) ids of transitions, or numbers that this function returned.
+    """
+    return -1 - ids
 
 
 Strategy = Callable[[GoalRequest], Ids]
@@ -123,12 +126,12 @@ def desired(request: GoalRequest) -> Ids:
     The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
     In a mix with ``future`` these goals are examples of failure; alone they are hardly ever reached.
     """
-    return DESIRED - request.sample_transitions(len(request))
+    return desired_goal_of(request.sample_transitions(len(request)))
 
 
 def original(request: GoalRequest) -> Ids:
     """Return the desired goals with which the transitions were collected; a part of a mix."""
-    return DESIRED - request.ids
+    return desired_goal_of(request.ids)
 
 
 def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
@@ -200,7 +203,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         chosen = np.asarray(returned)
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
-        is_valid = request.is_stored(np.where(chosen < 0, DESIRED - chosen, chosen))
+        is_valid = request.is_stored(np.where(chosen < 0, desired_goal_of(chosen), chosen))
         if is_valid.all():
             return chosen
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"

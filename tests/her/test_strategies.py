@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her import STRATEGIES
-from rlher.her.strategies import DESIRED, GoalRequest, resolve_mix, resolve_strategy
+from rlher.her.strategies import GoalRequest, desired_goal_of, resolve_mix, resolve_strategy
 from tests.support.her_play import Player, make_buffer
 
 GAMMA = 0.95
@@ -93,7 +93,7 @@ def test_geometric_offsets_are_discounted(t, T, gamma):
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
     ids = sample_many("mix", 48, 50, count=50_000, strategies=resolve_mix(weights, GAMMA)) + 100
-    counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == DESIRED - 148)]
+    counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == desired_goal_of(148))]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
 
@@ -135,7 +135,7 @@ def test_a_function_can_be_a_strategy():
     """It may choose achieved and desired goals."""
 
     def of_three_kinds(request):
-        choices = [DESIRED - request.ids, request.episode_last_ids, DESIRED - request.episode_first_ids]
+        choices = [desired_goal_of(request.ids), request.episode_last_ids, desired_goal_of(request.episode_first_ids)]
         return np.choose(np.arange(len(request)) % 3, choices)
 
     buffer = make_buffer(500, goal_selection_strategy=of_three_kinds, n_sampled_goal=10**6)
