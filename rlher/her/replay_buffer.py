@@ -274,34 +274,40 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
-        # Sample ids by priority. Then replace a block of them, part original and part virtual, by demonstrations.
         ids, weights = sample_ids(self.priority, batch_size, self.rng)
         n_original = self._n_original(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
-            count = round(self.demonstration_fraction * batch_size)
-            count = min(max(count, 1), batch_size - 1)  # at least one, and never a whole batch
-            start = n_original - self._n_original(count)  # the last originals, then the first of the others
+            # Replace a block, part original and part virtual, by demonstrations: at least one, and never a whole batch.
+            count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
+            start = n_original - self._n_original(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
-        # Choose new goals, and compute the rewards and dones that follow from the goals.
-        samples = self._samples(ids, n_original, env)
-        if demonstrations is not None:
-            samples = samples._replace(demonstrations=demonstrations)
-        if weights is not None:
-            if demonstrations is not None:
+            if weights is not None:
                 weights[demonstrations] = 1
-            weight_column = weights.astype(np.float32).reshape(-1, 1)
-            samples = samples._replace(weights=self.to_torch(weight_column), indices=ids)
-        return samples
+        return self._samples(ids, n_original, env, weights, demonstrations)
 
-    def _samples(self, ids: Ids, n_original: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors, of which all but the first ``n_original`` get new goals."""
+    def _samples(
+        self,
+        ids: Ids,
+        n_original: int,
+        env: VecNormalize | None,
+        weights: NDArray | None = None,
+        demonstrations: slice | None = None,
+    ) -> HerReplayBufferSamples:
+        """Return transitions as tensors, of which all but the first ``n_original`` get new goals.
+
+        :param weights: (batch,) importance weights.
+        :param demonstrations: which of the transitions are demonstrations.
+        """
         relabelled = self.relabeller.relabel(self.storage, ids, n_original, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
             return {key: self.to_torch(value) for key, value in obs.items()}
+
+        def column(values: NDArray | None) -> th.Tensor | None:
+            return None if values is None else self.to_torch(values.astype(np.float32).reshape(-1, 1))
 
         return HerReplayBufferSamples(
             tensors(relabelled.rows["obs"]),
@@ -309,7 +315,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             tensors(relabelled.next_obs),
             self.to_torch(relabelled.dones.reshape(-1, 1)),
             self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
-            None if relabelled.discounts is None else self.to_torch(relabelled.discounts.reshape(-1, 1)),
+            column(relabelled.discounts),
+            column(weights),
+            None if weights is None else ids,
+            demonstrations,
         )
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
