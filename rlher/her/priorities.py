@@ -1,6 +1,6 @@
 """Priorities: which transitions are sampled (uniformly, by TD error, or by the energy of their episode).
 
-To add a priority, write a subclass of :class:`Priority` and enter it in :data:`PRIORITIES`.
+To add a priority, write a subclass of :class:`TransitionSampler` and enter it in :data:`PRIORITIES`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ LARGEST_GAIN = 0.5
 """Largest energy in J/kg that is counted for one step, as in the authors' code. A collision can give an object more."""
 
 
-class Priority:
+class TransitionSampler:
     """Samples transitions of a storage uniformly; a subclass samples them by priority.
 
     :param storage: what to sample from, without its demonstrations.
@@ -60,7 +60,7 @@ class Priority:
         """
 
 
-class TDError(Priority):
+class TDError(TransitionSampler):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
@@ -146,7 +146,7 @@ class TDError(Priority):
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
-class Energy(Priority):
+class Energy(TransitionSampler):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
@@ -239,11 +239,11 @@ class Energy(Priority):
         self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
-PRIORITIES: dict[str, type[Priority]] = {"uniform": Priority, "energy": Energy, "td_error": TDError}
+PRIORITIES: dict[str, type[TransitionSampler]] = {"uniform": TransitionSampler, "energy": Energy, "td_error": TDError}
 """Classes by the value of ``priority``."""
 
 
-def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
+def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
     """Return what ``sample`` of a priority returns, checked if the class is a user's.
 
     :raises RunError: it raised, or returned something else than ids of stored transitions and weights; weights
@@ -258,7 +258,7 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
         ids, weights = returned
         ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
         is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
-        has_update = type(priority).update is not Priority.update
+        has_update = type(priority).update is not TransitionSampler.update
         if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
             return ids, weights
     raise RunError(
@@ -267,18 +267,23 @@ def sample_ids(priority: Priority, count: int, rng: np.random.Generator) -> tupl
     )
 
 
-def make_priority(name: str | type[Priority], storage: Storage, **options: Any) -> Priority:
+def make_priority(name: str | type[TransitionSampler], storage: Storage, **options: Any) -> TransitionSampler:
     """Return a priority for a storage.
 
-    :param name: of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
+    :param name: of :data:`PRIORITIES`, a subclass of :class:`TransitionSampler`, or the ``module:Class`` of one.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.
     """
-    if isinstance(name, str) and name not in PRIORITIES and ":" not in name:
+    if isinstance(name, type):
+        cls = name
+    elif ":" in name:
+        cls = import_object("her.priority", name, TransitionSampler)
+    elif name in PRIORITIES:
+        cls = PRIORITIES[name]
+    else:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    cls = name if isinstance(name, type) else PRIORITIES.get(name) or import_object("her.priority", name, Priority)
-    if cls.update is not Priority.update and cls.state_dict is Priority.state_dict:
+    if cls.update is not TransitionSampler.update and cls.state_dict is TransitionSampler.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls(storage, **options)
 

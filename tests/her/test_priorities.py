@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from rlher.core.errors import RunError
 from rlher.her import PRIORITIES, HerReplayBuffer
-from rlher.her.priorities import Priority, SumTree
+from rlher.her.priorities import SumTree, TransitionSampler
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -30,7 +30,7 @@ from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
     ],
 )
 def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
-    class UserPriority(Priority):
+    class UserPriority(TransitionSampler):
         def sample(self, count, rng):
             return returned(super().sample(count, rng)[0]) if self.is_wrong else super().sample(count, rng)
 
