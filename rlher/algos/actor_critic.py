@@ -8,9 +8,9 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.fast_update import FastUpdate, Losses, UpdateBatch
+from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
 from rlher.algos.networks import BatchedMLP
-from rlher.algos.optimizer_steps import OptimizerStep, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 
 
 class ActorCritic(FastUpdate):
@@ -48,7 +48,7 @@ class ActorCritic(FastUpdate):
         return [self.actor.optimizer, self.critic.optimizer]
 
     def setup_update(self) -> None:
-        """Batch the critics' weights and create the optimizer steps.
+        """Batch the critics' weights and create the fused optimizers.
 
         :raises ValueError: ``options.target_critics`` is larger than the number of critics.
         """
@@ -59,8 +59,8 @@ class ActorCritic(FastUpdate):
         self.batched_critics = BatchedMLP(self.critic.q_networks, bf16)
         self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
-        self._critic_optimizer = OptimizerStep(self.critic.optimizer, self.batched_critics.parameters)
-        self._actor_optimizer = OptimizerStep(self.actor.optimizer, self.actor_params)
+        self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
+        self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
         space: Any = self.action_space
         self.random_actions = RandomActions(
             space, self.options.random_action, self.options.random_action_hold, self.n_envs
@@ -68,7 +68,7 @@ class ActorCritic(FastUpdate):
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
-    def update_critics(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:
+    def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
         per_critic: list[th.Tensor] = []  # the optimizer has the parameters of each critic, not stacked ones
@@ -77,7 +77,7 @@ class ActorCritic(FastUpdate):
         self._critic_optimizer.step(per_critic)
         return {"critic_loss": loss}, errors
 
-    def update_actor(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor]:
+    def update_actor(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the actor; return its losses by name, and the auxiliary of ``actor_loss``."""
         losses, auxiliary, gradients = self._actor_grad_fn(batch)
         self._actor_optimizer.step(gradients)
@@ -91,7 +91,7 @@ class ActorCritic(FastUpdate):
         loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
-    def _actor_gradients(self, batch: UpdateBatch) -> tuple[Losses, th.Tensor, tuple[th.Tensor, ...]]:
+    def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor, tuple[th.Tensor, ...]]:
         loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
         losses = {"actor_loss": loss.detach()}
         if batch.demonstrations is not None:

@@ -7,8 +7,8 @@ from stable_baselines3.common.policies import BaseModel
 from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, Forward, Losses, UpdateBatch
-from rlher.algos.optimizer_steps import OptimizerStep
+from rlher.algos.fast_update import FastUpdate, Forward, LoggedValues, UpdateBatch
+from rlher.algos.optimizer_steps import FusedOptimizer
 
 
 class DQN(FastUpdate, stable_baselines3.DQN):
@@ -23,12 +23,12 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         return [self.policy.optimizer]
 
     def setup_update(self) -> None:
-        """Create the optimizer step of the Q network."""
+        """Create the fused optimizer of the Q network."""
         self._params = list(self.networks()[0].parameters())
-        self._optimizer = OptimizerStep(self.policy.optimizer, self._params)
+        self._optimizer = FusedOptimizer(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
         loss, errors, gradients = self._grad_fn(batch)
         self._optimizer.step(gradients)

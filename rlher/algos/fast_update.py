@@ -15,7 +15,9 @@ from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
 from rlher.core.errors import RunError, describe_value
 
-Losses = dict[str, th.Tensor]
+LoggedValues = dict[str, th.Tensor]
+"""Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
+
 Forward = Callable[[nn.Module, th.Tensor], th.Tensor]
 
 
@@ -95,7 +97,7 @@ class FastUpdate(TrainingLoop):
         """Set up the state that ``update`` needs, after the networks are built."""
         raise NotImplementedError
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Do one update.
 
         :param batch: without random numbers.

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import torch as th
 
 
-class OptimizerStep:
-    """Steps of an optimizer along given gradients; for plain Adam on the CPU, one fused call on its state.
+class FusedOptimizer:
+    """Takes an optimizer's steps along given gradients; for plain Adam on the CPU, by one fused call on its state.
 
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
     1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.

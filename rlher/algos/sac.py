@@ -8,8 +8,8 @@ import torch as th
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Forward, Losses, UpdateBatch
-from rlher.algos.optimizer_steps import OptimizerStep
+from rlher.algos.fast_update import Forward, LoggedValues, UpdateBatch
+from rlher.algos.optimizer_steps import FusedOptimizer
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
 SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite
@@ -34,12 +34,12 @@ class SACUpdate(ActorCritic):
         return [*super().optimizers(), *learnt]
 
     def setup_update(self) -> None:
-        """Batch the critics' weights and create the optimizer steps, including the entropy coefficient's."""
+        """Batch the critics' weights and create the fused optimizers, including the entropy coefficient's."""
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            self._ent_coef_step = OptimizerStep(self.ent_coef_optimizer, [self.log_ent_coef])
+            self._fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         batch = self.with_random_inputs(batch)
         critic_losses, errors = self.update_critics(batch)
@@ -81,7 +81,7 @@ class SACUpdate(ActorCritic):
         """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
         return minimum_with_one_gradient(values) if self.options.target_critics is None else values.mean(dim=0)
 
-    def update_ent_coef(self, log_prob: th.Tensor) -> Losses:
+    def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
         """Move the entropy coefficient if it is learnt; return its loss.
 
         The loss is ``-log_ent_coef * (log_prob + target_entropy)``; its gradient needs no autograd.
@@ -90,7 +90,7 @@ class SACUpdate(ActorCritic):
             return {}
         gradient = -(log_prob + self.target_entropy)
         loss = self.log_ent_coef.detach() * gradient
-        self._ent_coef_step.step([gradient.reshape(1)])
+        self._fused_ent_coef_optimizer.step([gradient.reshape(1)])
         return {"ent_coef_loss": loss}
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:

@@ -7,7 +7,7 @@ from stable_baselines3.common.utils import FloatSchedule
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Forward, Losses, UpdateBatch
+from rlher.algos.fast_update import Forward, LoggedValues, UpdateBatch
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
@@ -20,7 +20,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return [self.actor, self.actor_target, self.critic, self.critic_target]
 
     def setup_update(self) -> None:
-        """Batch the critics' weights, create the optimizer steps, and collect the target actor's parameters.
+        """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters.
 
         :raises ValueError: ``options.target_critics`` is larger than the number of critics.
         """
@@ -29,7 +29,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         kind, key = self.options.target_policy_noise_schedule, "algo.target_policy_noise_schedule"
         self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise, key))
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[Losses, th.Tensor]:
+    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         batch = self.with_random_inputs(batch)
         losses, errors = self.update_critics(batch)

@@ -33,7 +33,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
     """
     state = {
         "version": VERSION,
-        "layout": storage.layout.fingerprint(),
+        "layout": storage.layout.description,
         "sizes": storage.sizes.tolist(),
         "n_envs": storage.n_envs,
         "added": storage.added.tolist(),
@@ -61,7 +61,7 @@ def load(
         raise ValueError("it holds no replay buffer that this version can read; check the path")
     sizes, n_envs = state["sizes"], state["n_envs"]
     storage = make_storage(sum(sizes[n_envs:]))
-    if state["layout"] != storage.layout.fingerprint():
+    if state["layout"] != storage.layout.description:
         raise ValueError("it has other spaces; use its environment")
     if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")

@@ -70,8 +70,9 @@ class Layout:
         achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
         return cls(np.dtype(fields, align=True), obs, achieved, goal_parts)
 
-    def fingerprint(self) -> str:
-        """Return what differs between spaces whose transitions cannot be exchanged."""
+    @property
+    def description(self) -> str:
+        """Names, types and shapes of all fields; equal for spaces whose transitions can be exchanged."""
         return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
 
     @property

@@ -3,7 +3,7 @@
 import pytest
 import torch as th
 
-from rlher.algos.optimizer_steps import OptimizerStep
+from rlher.algos.optimizer_steps import FusedOptimizer
 from rlher.algos.options import UpdateOptions
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
@@ -113,6 +113,6 @@ def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
     transposed, updated = th.randn(3, 4).mT, []
     for gradient in (transposed, transposed.contiguous()):
         parameter = th.nn.Parameter(th.zeros(4, 3))
-        OptimizerStep(th.optim.Adam([parameter]), [parameter]).step([gradient])
+        FusedOptimizer(th.optim.Adam([parameter]), [parameter]).step([gradient])
         updated.append(parameter)
     assert th.equal(*updated)
