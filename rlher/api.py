@@ -227,7 +227,7 @@ def train(
     ``rlher.load(folder).resume()`` continues the run.
 
     :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
-    :param env: environment, such as ``"FetchReach-v4"``.
+    :param env: environment, such as ``"FetchReach-v4"`` or ``"my_env.yaml"``.
     :param her: strategy, or a mapping of its keys; None, False or ``"off"``: no hindsight.
     :param total_timesteps: None: of the recipe.
     :param seed: several, such as ``range(3)``, are trained ``workers=`` at a time as a sweep: a run of the same config
@@ -427,7 +427,8 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
     :param env: as in :func:`train`.
-    :param keys: its config keys, such as ``kwargs={"n_bits": 8}`` for BitFlipping-v0.
+    :param keys: its config keys, such as ``kwargs={"n_bits": 8}`` for BitFlipping-v0; ``trust_code=True`` if ``env``
+        is a file that names code.
     :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
     from rlher.envs.contract import require_goal_env
@@ -476,7 +477,8 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
 
 
 def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
-    return compose(CheckConfig, _overrides({"env": env, **{f"env.{name}": value for name, value in keys.items()}}))
+    of_env = {name if name == "trust_code" else f"env.{name}": value for name, value in keys.items()}
+    return compose(CheckConfig, _overrides({"env": env, **of_env}))
 
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:

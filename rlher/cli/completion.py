@@ -14,6 +14,9 @@ COMPLETION_FLAGS = ("-sc", "--shell-completion")
 SHELL_SAFE = re.compile(r"[\w./:@%+=,-]+")
 """Words without characters that a shell interprets."""
 
+FILE_GROUPS = ("env", "recipe", "space")
+"""Groups whose value may also be the path of a YAML file."""
+
 # `command` takes the program from the search path: TAB after ./rlher must not run a file of the current folder.
 # Names of files come from `complete -o default`, which quotes them; `compgen -o default` does not.
 BASH = """\
@@ -67,8 +70,9 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
-        is_group = key in (*groups, "space")
-        values = names_in_group(key) if is_group else _values(keys.get(key)) or _paths(start)
+        values = [*(names_in_group(key) if key in (*groups, "space") else _values(keys.get(key)))]
+        if not values or (start and key in FILE_GROUPS):
+            values += _paths(start)
         return [f"{key}={value}" for value in values]
     if words := _values(positional) or (positional and word and _paths(word)):
         return words

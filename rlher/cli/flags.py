@@ -14,7 +14,6 @@ from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.groups import GROUPS, names_in_group
 from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
 from rlher.composition.overrides import SHORT_KEYS
-from rlher.config.conf_files import config_dirs
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
@@ -60,11 +59,9 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
     flag_values = vars(namespace)  # the next lines take out what is no config key
-    words, folders = flag_values.pop("words"), flag_values.pop("config_dir")
-    if missing := [folder for folder in folders if not Path(folder).is_dir()]:
-        raise UserError(f"there is no folder {missing[0]}; check --config-dir.")
-    config_dirs.set(folders)
-    is_sweep, cfg = flag_values.pop("multirun"), flag_values.pop("cfg")
+    words = flag_values.pop("words")
+    is_sweep = flag_values.pop("multirun")
+    cfg = flag_values.pop("cfg")
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     of_words, of_paths = _sort_words(words, command, flag_values)
@@ -147,7 +144,6 @@ def _parser(command: Command) -> _Parser:
     parser.add_argument("words", nargs="*")
     parser.add_argument("-m", "--multirun", action="store_true")
     parser.add_argument("-c", "--cfg", choices=["job"])
-    parser.add_argument("-cd", "--config-dir", action="append", default=[])
     for group in command.groups:
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
     for flag, field in command.flags.items():

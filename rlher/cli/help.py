@@ -28,11 +28,11 @@ EXAMPLES = (
     "rlher compare logs/sac/parking-v0_* logs/tqc/parking-v0_*",
     "rlher report logs/sac logs/tqc --output report.html",
 )
-RECIPE_FORMS = ("<file>.yaml", "null")
-"""Values of ``recipe=`` beside the names of recipes."""
+OTHER_VALUES = {"env": ("<file>.yaml", "<id>"), "recipe": ("<file>.yaml", "null")}
+"""Values of groups beside the names that can be listed."""
 MIN_TEXT_WIDTH = 30
 """Characters per line that a text has at least, also on a narrower terminal."""
-OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --config-dir DIR (more config files)"
+OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)"
 
 
 def program_help() -> str:
@@ -66,7 +66,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
-            names = [*RECIPE_FORMS, *names_in_group(group)] if group == "recipe" else names_in_group(group)
+            names = [*OTHER_VALUES.get(group, ()), *names_in_group(group)]
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys and keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
@@ -109,6 +109,8 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
     words = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
     if "recipe" in command.groups:
         words.append("recipe=null")
+    if "trust_code" in command.keys:
+        words.append("trust_code=true")  # help shows an environment's file, but runs no code of it
     (job,) = parse(command.name, words).compose(command.schema)
     return job.config
 

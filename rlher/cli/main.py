@@ -75,7 +75,6 @@ def dispatch(argv: list[str]) -> int:
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
     from rlher.cli import flags, help, rl_zoo
-    from rlher.config.conf_files import config_dirs
 
     is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
     if is_rl_zoo_line:
@@ -98,8 +97,8 @@ def dispatch(argv: list[str]) -> int:
         read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and "resume" in line.overrides:
-        if line.is_sweep or line.prints_config or config_dirs.get():
-            raise UserError("--resume takes a run and keys that may change; leave -m, --cfg and --config-dir out.")
+        if line.is_sweep or line.prints_config:
+            raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
         return resume(changes, command_line(["rlher", name, *words]))
     return run_command(command, line, [name, *words])

@@ -11,7 +11,7 @@ from rlher.composition import recipes
 from rlher.composition.groups import names_in_group
 from rlher.composition.overrides import assign, expand_short_forms
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_files, read_env
+from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys, validate
 from rlher.config.training import TrainConfig
@@ -62,18 +62,33 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             known = ", ".join(names_in_group("algo"))
             raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
         config.algo = ALGORITHMS[algo].config(algo)
+    trust_code = values.get("trust_code") is True
     if env := choices.get("env"):
-        file = conf_files("env").get(env)
-        config.env = read_env(file) if file else EnvConfig(env)
+        config.env = _env_config(env, trust_code)
     if hasattr(config, "recipe") and (recipe := _chosen_recipe(values, choices)):
         before = asdict(config)
         assign(config, recipes.read(recipe), f"recipe {recipe} does not fit algo={algo}, which has no key")
         # Values are compared before and after, because a file can write a key in several ways.
-        if recipes.is_file(recipe) and values.get("trust_code") is not True:
+        if is_yaml_path(recipe) and not trust_code:
             require_no_code(Path(recipe), asdict(config), before)
         values["recipe"] = recipe
     assign(config, values)
     validate(config)
+    return config
+
+
+def _env_config(name: str, trust_code: bool) -> EnvConfig:
+    """Return the config of an environment.
+
+    :param name: of a file in ``conf/env/``, the path of a YAML file, or a registered id.
+    :raises UserError: its file cannot be read, or names code that is not trusted.
+    """
+    file = find_conf_file("env", name)
+    if file is None:
+        return EnvConfig(name)
+    config = read_env(file)
+    if is_yaml_path(name) and not trust_code:
+        require_no_code(file, {"env": asdict(config)})
     return config
 
 

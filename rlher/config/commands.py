@@ -137,6 +137,7 @@ class CheckConfig:
     env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
     seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
     json: bool = runtime_key(False, "print the findings as JSON on stdout")
+    trust_code: bool = runtime_key(False, "import the modules that an environment's file names")
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """The YAML files of ``conf/`` and of plugins: environments, recipes and search spaces."""
 
-from collections.abc import Sequence
-from contextvars import ContextVar
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,25 +8,29 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import set_values, validate
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
-from rlher.core.safe_files import read_yaml
+from rlher.core.safe_files import YAML_SUFFIXES, read_yaml
 
 CONF = Path(str(resources.files("rlher.conf")))
 
 
-config_dirs: ContextVar[Sequence[str]] = ContextVar("config_dirs", default=())
-"""Folders of further config files, which the flag ``--config-dir`` of the command line names."""
-
-
-def conf_folders() -> list[Path]:
-    """Return the folders of config files, :data:`config_dirs` first; of files with one name the first counts."""
-    return [*map(Path, config_dirs.get()), CONF, *filter(Path.is_dir, plugin_values("CONF"))]
-
-
 def conf_files(group: str) -> dict[str, Path]:
-    """Return the files of a group, such as ``env``, by name, sorted."""
-    folders = reversed(conf_folders())
-    files = {file.stem: file for folder in folders for file in (folder / group).glob("*.yaml")}
+    """Return the files of a group, such as ``env``, by name, sorted. Of files with one name that of rlher counts."""
+    folders = [CONF, *filter(Path.is_dir, plugin_values("CONF"))]
+    files = {file.stem: file for folder in reversed(folders) for file in (folder / group).glob("*.yaml")}
     return dict(sorted(files.items()))
+
+
+def is_yaml_path(name: str) -> bool:
+    """Return whether the value of ``env=`` or ``recipe=`` is the path of a file, not a name of :func:`conf_files`."""
+    return name.endswith(YAML_SUFFIXES)
+
+
+def find_conf_file(group: str, name: str) -> Path | None:
+    """Return the file that ``<group>=<name>`` names; None if no file of the group has this name.
+
+    :param name: a name of :func:`conf_files`, or the path of a YAML file, which may not exist.
+    """
+    return Path(name) if is_yaml_path(name) else conf_files(group).get(name)
 
 
 def conf_env(name: str) -> EnvConfig:

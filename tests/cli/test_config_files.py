@@ -1,4 +1,4 @@
-"""Config files: precedence of recipes, files of --config-dir, and files that cannot be read."""
+"""Config files: precedence of recipes, files of environments, and files that cannot be read."""
 
 import json
 from pathlib import Path
@@ -9,17 +9,6 @@ import yaml
 from rlher.core.safe_files import read_yaml
 
 HYPERPARAMS = Path(__file__).parents[2] / "hyperparams"
-
-
-@pytest.mark.parametrize("text", ["id: [", "id: !!python/object/apply:os.system [exit]", "idd: FetchReach-v4"])
-@pytest.mark.parametrize("word", ["env=mine", "mine", "env=glob(mi*)"])
-def test_unreadable_config_file_is_named(rlher, tmp_path: Path, text: str, word: str) -> None:
-    (tmp_path / "conf/env").mkdir(parents=True)
-    (tmp_path / "conf/env/mine.yaml").write_text(text)
-    done = rlher("train", "-m", word, "--config-dir", "conf")
-    assert (done.code, "conf/env/mine.yaml" in done.err, len(done.err.splitlines())) == (2, True, 1)
-
-
 PAIR = ("algo=dqn", "env=BitFlipping-v0")
 
 
@@ -27,6 +16,22 @@ def composed(rlher, *words: str) -> dict:
     done = rlher("train", *PAIR, *words, "--cfg", "job")
     assert done.code == 0, done.err
     return yaml.safe_load(done.out)
+
+
+@pytest.mark.parametrize("text", ["id: [", "id: !!python/object/apply:os.system [exit]", "idd: FetchReach-v4"])
+@pytest.mark.parametrize("words", [("env=mine.yaml",), ("-m", "env=FetchReach-v4,mine.yaml")])
+def test_unreadable_file_of_an_environment_is_named(rlher, tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    done = rlher("train", *words)
+    assert (done.code, "mine.yaml" in done.err, len(done.err.splitlines())) == (2, True, 1)
+
+
+def test_an_environment_is_chosen_by_its_file(rlher, tmp_path: Path) -> None:
+    (tmp_path / "my envs").mkdir()
+    (tmp_path / "my envs/mine, v2.yaml").write_text("id: Mine-v0\nmax_episode_steps: 7\n")
+    config = composed(rlher, "env=my envs/mine, v2.yaml", "env.action_repeat=2")
+    assert config["env"] == config["env"] | {"id": "Mine-v0", "max_episode_steps": 7, "action_repeat": 2}
+    assert config["recipe"] is None
 
 
 @pytest.fixture
@@ -75,12 +80,9 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
     assert named in done.err
 
 
-def test_recipe_is_recorded(rlher, tmp_path: Path) -> None:
-    (tmp_path / "conf/recipe").mkdir(parents=True)
-    (tmp_path / "conf/recipe/mine.yaml").write_text("total_timesteps: 100\n")
+def test_recipe_is_recorded(rlher) -> None:
     assert composed(rlher)["recipe"] == "dqn-BitFlipping-v0"
     assert composed(rlher, "algo=sac", "env.kwargs.continuous=true")["recipe"] is None
-    assert composed(rlher, "recipe=mine", "--config-dir", "conf")["recipe"] == "mine"
 
 
 def test_schema_of_recipes_accepts_every_recipe_and_no_other_key(rlher) -> None:

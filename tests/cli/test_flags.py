@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from rlher.cli import flags
-from rlher.config.conf_files import config_dirs
 from rlher.core.errors import UserError
 
 
@@ -16,10 +15,9 @@ def overrides_of(name: str, words: list[str]) -> dict[str, Any]:
 
 
 def test_flags_and_overrides_in_any_order() -> None:
-    words = ["algo=sac", "-m", "--n-envs", "2", "--config-dir=conf", "seed=0,1", "--no-progress", "--device=cpu"]
+    words = ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"]
     overrides = {"algo": ["sac"], "seed": [0, 1], "n_envs": [2], "progress": [False], "device": ["cpu"]}
     assert flags.parse("train", words) == (overrides, True, False)
-    assert config_dirs.get() == ["conf"]
     assert flags.parse("train", ["--cfg", "job", "seed=1"]) == ({"seed": [1]}, False, True)
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"search_space": "x.yaml"}
     assert overrides_of("enjoy", ["--stochastic"]) == {"deterministic": False}

@@ -36,8 +36,7 @@ def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the files that the commands of the documentation name."""
     description, *_ = blocks("docs/guide/environments.md", "yaml")
-    (tmp_path / "my_conf/env").mkdir(parents=True)
-    (tmp_path / "my_conf/env/mine.yaml").write_text(description)
+    (tmp_path / "my_env.yaml").write_text(description)
     shutil.copy(ROOT / "hyperparams/sac-FetchReach-v4.yaml", tmp_path / "my_recipe.yaml")
     (tmp_path / "my_code.py").write_text("\n\n".join(blocks("docs/guide/extend.md", "python")))
     monkeypatch.chdir(tmp_path)

@@ -210,6 +210,19 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert rlher(*train, "--trust-code").code == 0
 
 
+def test_a_file_of_an_environment_that_names_code_needs_trust(rlher) -> None:
+    Path("mine.py").write_text(ENV + EVIL.format(str(Path("ran").resolve())))
+    check = ("check", "env=mine.yaml")
+    for named in ("modules: [mine]", "id: 'mine:Mine-v0'", "kwargs: {reward: mine.X}", "wrappers: ['mine:X']"):
+        Path("mine.yaml").write_text(f"{{id: Mine-v0, {named}}}" if "id" not in named else named)
+        done = rlher(*check)
+        assert (done.code, "--trust-code" in done.err, Path("ran").exists()) == (2, True, False)
+    Path("mine.yaml").write_text("{id: Mine-v0, modules: [mine]}")
+    assert rlher(*check, "--trust-code").code == 0
+    Path("mine.yaml").write_text("{id: Mine-v0, trust_code: true}")
+    assert rlher(*check).code == 2, "a file must not trust itself"
+
+
 RECIPES = (
     "env.modules: [evil]",
     "env.id: 'evil:Foo-v0'",

@@ -33,7 +33,7 @@ def random_command_line(rng: Random) -> list[str]:
         words += rng.choice(([rng.choice(kinds)], [rng.choice(kinds)], [flag, value], [f"{flag}={value}"], [flag]))
     if rng.random() < 0.2:
         text = _random_text(rng)
-        words += rng.choice((["--cfg", "job"], ["-m"], ["--cfg", text], ["--config-dir", text], ["-h"], ["-p", "x"]))
+        words += rng.choice((["--cfg", "job"], ["-m"], ["--cfg", text], ["--env", text], ["-h"], ["-p", "x"]))
     return [name, *words]
 
 

@@ -57,7 +57,7 @@ class Workspace:
             f"{RUN}/last_model.zip": [evaluate, command(*TRAIN, f"init_from={RUN}")],
             "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "recipe=recipe.yaml", "--cfg", "job")],
             "space.yaml": [_read_space],
-            "my_conf/env/mine.yaml": [command("train", "env=mine", "--config-dir", "my_conf", "--cfg", "job")],
+            "my_env.yaml": [command("train", "env=my_env.yaml", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
         }
         resume = command("train", "--resume", RUN, "total_timesteps=+10")
@@ -142,8 +142,7 @@ def _update_checksums(checkpoints: Path) -> None:
 
 def _write_configs() -> None:
     """Write an environment config, a recipe and a search space."""
-    Path("my_conf/env").mkdir(parents=True)
-    Path("my_conf/env/mine.yaml").write_text("id: Mine-v0\nmodules: [mine]\n")
+    Path("my_env.yaml").write_text("id: Mine-v0\nkwargs: {n_bits: 4}\n")
     Path("recipe.yaml").write_text("algo: {gamma: 0.9, net_arch: [8, 8]}\nher: {n_sampled_goal: 2}\n")
     Path("space.yaml").write_text(
         "defaults: [her]\nalgo: {gamma: {low: 0.9, high: 0.99}, learning_rate: {low: 1e-4, high: 1e-2, log: true}}\n"
