@@ -174,7 +174,7 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command = command_line(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
-            _finished_run(*start_training(changed_config(self._run, overrides), command, self._run))
+            _finished_run(*start_training(changed_config(self.config, overrides), command, self._run))
         finally:
             self._reload()
         return self

@@ -6,7 +6,7 @@ from dataclasses import Field, fields, is_dataclass
 import yaml
 
 from rlher.cli.commands import COMMANDS
-from rlher.composition.groups import GROUPS, names_in_group
+from rlher.composition.overrides import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys

@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.groups import GROUPS
+from rlher.composition.overrides import GROUPS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys

@@ -69,7 +69,7 @@ def resume(overrides: Mapping[str, Any], command_line: str) -> int:
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = changes.get("trust_code") is True
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    return _train(changed_config(resumed, changes), command_line, resumed)
+    return _train(changed_config(resumed.config, changes), command_line, resumed)
 
 
 def _train(config: TrainConfig, command_line: str, resumed: "RunFolder | None" = None) -> int:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli.command import LATEST, Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.groups import GROUPS, names_in_group
 from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
-from rlher.composition.overrides import SHORT_KEYS
+from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 

@@ -9,8 +9,8 @@ from rlher import __version__
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.composition.groups import names_in_group
 from rlher.composition.override_syntax import format_value
+from rlher.composition.overrides import names_in_group
 from rlher.config.key import default_of, values_by_key
 from rlher.core.console import output_width
 

@@ -18,9 +18,9 @@ from rlher.composition.override_syntax import override_words
 from rlher.composition.overrides import expand_short_forms
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
+from rlher.config.trust import require_no_code
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
-from rlher.run.trust import require_no_code
 
 KEYS_OF_FLAGS = {
     "-n": "total_timesteps",

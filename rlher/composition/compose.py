@@ -7,17 +7,15 @@ from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rlher.composition import recipes
-from rlher.composition.groups import names_in_group
-from rlher.composition.overrides import assign, expand_short_forms
+from rlher.composition.overrides import assign, expand_short_forms, names_in_group
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env
+from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_keys, validate
 from rlher.config.training import TrainConfig
+from rlher.config.trust import require_no_code
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean
-from rlher.run.run_folder import RunFolder
-from rlher.run.trust import require_no_code
 
 Config = TypeVar("Config")
 
@@ -67,7 +65,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
         config.env = _env_config(env, trust_code)
     if hasattr(config, "recipe") and (recipe := _chosen_recipe(values, choices)):
         before = asdict(config)
-        assign(config, recipes.read(recipe), f"recipe {recipe} does not fit algo={algo}, which has no key")
+        assign(config, _read_recipe(recipe), f"recipe {recipe} does not fit algo={algo}, which has no key")
         # Values are compared before and after, because a file can write a key in several ways.
         if is_yaml_path(recipe) and not trust_code:
             require_no_code(Path(recipe), asdict(config), before)
@@ -98,17 +96,37 @@ def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any]) -> str
     return values.get("recipe", default if default in conf_files("recipe") else None)
 
 
-def changed_config(run: RunFolder, overrides: Mapping[str, Any]) -> TrainConfig:
+def _read_recipe(name: str) -> dict[str, Any]:
+    """Return the values of a recipe, nested. Those of a file may name code that is not trusted.
+
+    :param name: of a recipe in ``hyperparams/``, or the path of a YAML file.
+    :raises UserError: there is no such recipe, or it cannot be used.
+    """
+    path = find_conf_file("recipe", name)
+    if path is None:
+        near = did_you_mean(name, names_in_group("recipe"))
+        raise UserError(f"there is no recipe {name!r}{near}; a recipe file is given as recipe=<file>.yaml.")
+    recipe = read_mapping(path)
+    if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
+        raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
+    for key, field in dotted_keys(OptimizeConfig).items():
+        if key in recipe and field.metadata.get("command_line_only"):  # with trust_code a file would trust itself
+            raise UserError(f"{path} sets {key}, which belongs on the command line; remove the key.")
+    return recipe
+
+
+def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> TrainConfig:
     """Return the config with which a run is resumed.
 
+    :param recorded: the config of the run.
     :param overrides: values by key; the text ``+N`` for ``total_timesteps`` means N more than recorded.
     :raises UserError: an override is invalid.
     """
-    config, env = copy.deepcopy(run.config), run.config.env
+    config = copy.deepcopy(recorded)
     values = expand_short_forms(overrides)
     if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
-        values["total_timesteps"] = run.config.total_timesteps + int(more[0])
-    if values.get("env") in (env.id, env.name):
+        values["total_timesteps"] = recorded.total_timesteps + int(more[0])
+    if values.get("env") in (recorded.env.id, recorded.env.name):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}

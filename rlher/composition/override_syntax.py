@@ -11,7 +11,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 
-from rlher.composition.groups import names_in_group
+from rlher.composition.overrides import names_in_group
 from rlher.config.key import takes_text
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten

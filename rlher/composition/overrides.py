@@ -4,15 +4,26 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, get_origin
 
-from rlher.composition.groups import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
+from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_keys, set_values, values_by_key
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten
+from rlher.her import STRATEGIES
+
+GROUPS = ("algo", "env", "her", "recipe")
+"""Keys whose value is the name of a set of values, such as ``algo=sac``, ``--algo sac`` and ``env=FetchReach-v4``."""
 
 SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
 """The key that each short form sets."""
+
+
+def names_in_group(group: str) -> list[str]:
+    """Return the names that ``<group>=`` takes."""
+    if group in ("algo", "her"):
+        return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])
+    return list(conf_files(group))
 
 
 def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rlher.config.commands import ModelConfig
 from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.trust import require_no_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import read_json
 from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
-from rlher.run.trust import require_no_code
 
 
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.training import TrainConfig
+from rlher.config.trust import is_signed
 from rlher.core import machine
 from rlher.core.safe_files import read_text
-from rlher.run.trust import is_signed
 
 COMMAND_FILE, METADATA_FILE = "command.txt", "meta.json"
 """Files that say how a run was made."""

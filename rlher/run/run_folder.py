@@ -20,12 +20,12 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import set_values, validate
 from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.trust import sign
 from rlher.core.console import command_line
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_files import dump_yaml, read_yaml
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
-from rlher.run.trust import sign
 
 CONFIG = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""

@@ -18,12 +18,12 @@ from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
+from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import dump_yaml
-from rlher.run.trust import sign
 from rlher.tuning.candidates import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name

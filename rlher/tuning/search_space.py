@@ -17,11 +17,11 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files
 from rlher.config.key import dotted_keys, set_value, validate, values_by_key
 from rlher.config.training import TrainConfig
+from rlher.config.trust import UntrustedCode, require_no_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import YAML_SUFFIXES, finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
-from rlher.run.trust import UntrustedCode, require_no_code
 
 SearchSpace = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlher.analysis import embedded_files
-from rlher.run.trust import sign
+from rlher.config.trust import sign
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, notes_about, write_clip, write_log
 from tests.conftest import Make
 from tests.support.report_page import charts, legends, read, section

@@ -23,8 +23,8 @@ from stable_baselines3 import DQN
 
 import rlher
 from rlher.cli.main import main
+from rlher.config.trust import UntrustedCode
 from rlher.core.errors import UserError
-from rlher.run.trust import UntrustedCode
 from tests.conftest import Make
 from tests.support.documents import ROOT, blocks, shortened
 

@@ -16,9 +16,9 @@ import rlher as api
 from rlher.cli.flags import parse
 from rlher.composition.compose import compose
 from rlher.config.training import TrainConfig
+from rlher.config.trust import UntrustedCode
 from rlher.core.errors import UserError
 from rlher.run import lookup
-from rlher.run.trust import UntrustedCode
 from rlher.training.preparation import prepare
 from tests.conftest import TINY
 from tests.support.documents import blocks, commands

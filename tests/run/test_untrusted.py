@@ -13,6 +13,7 @@ import yaml
 
 from rlher.composition.override_syntax import format_value
 from rlher.config.environment import EnvConfig
+from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import display_path
 from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
@@ -20,7 +21,6 @@ from rlher.envs.make import make_env
 from rlher.export import play
 from rlher.run.metadata import commands
 from rlher.run.run_folder import read_config
-from rlher.run.trust import sign
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN

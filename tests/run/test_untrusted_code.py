@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rlher.run import lookup, trust
+from rlher.config import trust
+from rlher.config.trust import UntrustedCode
+from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config
-from rlher.run.trust import UntrustedCode
 from tests.conftest import TINY
 from tests.support.fuzzing.checks import working_directory
 from tests.support.fuzzing.workspace import TRAIN
