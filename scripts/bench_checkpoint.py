@@ -27,8 +27,8 @@ from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
-from rlher.training.callbacks.checkpoint import CheckpointCallback
 from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.checkpoints.callback import CheckpointCallback
 
 EVERY = TrainConfig().checkpoint.freq or 10_000
 EPISODE = 50

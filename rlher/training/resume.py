@@ -10,10 +10,11 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
-from rlher.run import checkpoint_files, lookup, run_folder
+from rlher.run import lookup, run_folder
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
 from rlher.run.run_folder import CONFIG, RunFolder
-from rlher.training import checkpoint_state
+from rlher.training.checkpoints import files as checkpoint_files
+from rlher.training.checkpoints import state as checkpoint_state
 from rlher.training.loggers import make_tracker
 from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.training.callbacks.checkpoint import CheckpointCallback
+from rlher.training.checkpoints.callback import CheckpointCallback
 
 
 @pytest.fixture

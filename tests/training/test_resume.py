@@ -24,9 +24,10 @@ from same_run import differences
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.run import checkpoint_files, lookup, run_folder
-from rlher.training import checkpoint_state
-from rlher.training.callbacks.checkpoint import NOT_REPEATABLE
+from rlher.run import lookup, run_folder
+from rlher.training.checkpoints import files as checkpoint_files
+from rlher.training.checkpoints import state as checkpoint_state
+from rlher.training.checkpoints.callback import NOT_REPEATABLE
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume
 from rlher.training.trainer import Trainer
@@ -92,7 +93,7 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
 
 @pytest.mark.parametrize("case", slow_except(["sac, 4 envs", "sac, no overlap"], CASES))
 def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
-    """Interrupted between two barriers, and again after resuming; no step is done twice.
+    """Interrupted between two environment rebuilds, and again after resuming; no step is done twice.
 
     A closed terminal sends SIGHUP to the runs of a sweep and their command, whose end sends them SIGTERM.
     """
@@ -113,14 +114,14 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
     assert (folder / "command.txt").read_text().count("--resume") == 2
 
 
-def test_checkpoints_between_barriers_change_nothing(rlher) -> None:
+def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:
     for words_ in ((), ("checkpoint.minutes=0",)):
         assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=120", *words_).code == 0
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
     kept = checkpoint_files.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
     assert len(kept) == checkpoint_files.KEPT_CHECKPOINTS
-    assert (kept[1] / "episodes.npz").exists()
+    assert (kept[1] / "env_actions.npz").exists()
 
 
 @pytest.mark.parametrize("last", [127, 260])
@@ -264,7 +265,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stopped(rlher, at_step, once: Path) -> Path:
-    """A run that was interrupted between two barriers."""
+    """A run that was interrupted between two environment rebuilds."""
     folder = folder_of("dqn")
     if not (once / folder).exists():
         at_step(230, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -338,7 +339,7 @@ def edit_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], N
 
 def zip_bomb(checkpoint: Path) -> None:
     """Replace a file by zeros that are compressed to a thousandth of their size."""
-    with zipfile.ZipFile(checkpoint / "episodes.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(checkpoint / "env_actions.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("_actions.npy", bytes(30_000_000))
 
 

@@ -1,12 +1,12 @@
 """The callback that writes checkpoints during training, and restores a run from one.
 
 No environment can save its state, so a checkpoint holds the number of the environments' build, which gives their seed,
-and the actions since. A run that is resumed builds the environments again and repeats the actions, so it continues
-identically, bit for bit.
+and the actions since then. A run that is resumed builds the environments again and repeats the actions, so it
+continues identically, bit for bit.
 
-Every ``checkpoint.freq`` steps there is a *barrier*, so that there are never many actions to repeat: running episodes
-are truncated in the replay buffer, the environments are built again, and a checkpoint is written. Further checkpoints
-(every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
+Every ``checkpoint.freq`` steps there is an *environment rebuild*, so that there are never many actions to repeat:
+running episodes are truncated in the replay buffer, the environments are built again, and a checkpoint is written.
+Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
 """
 
 import math
@@ -25,11 +25,11 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.signals import StopRequest
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.her import HerReplayBuffer
-from rlher.run import checkpoint_files
 from rlher.run.model_file import all_finite
 from rlher.run.run_folder import MODELS, RunFolder
-from rlher.training import checkpoint_state
 from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.checkpoints import files as checkpoint_files
+from rlher.training.checkpoints import state as checkpoint_state
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
@@ -37,7 +37,8 @@ NOT_REPEATABLE = (
     "The resumed run is not exactly equal to an uninterrupted one."
 )
 
-BEST_MODEL, BUFFER = MODELS["best"], "replay_buffer.npz"
+BEST_MODEL = MODELS["best"]
+BUFFER = "replay_buffer.npz"
 
 
 class CheckpointCallback(BaseCallback):
@@ -55,17 +56,22 @@ class CheckpointCallback(BaseCallback):
         self, run: RunFolder, envs: RestorableVecEnv, evaluations: EvaluationCallback, stop: StopRequest
     ) -> None:
         super().__init__()
-        self._run, self._freq = run, run.config.checkpoint.freq
+        self._run = run
+        self._freq = run.config.checkpoint.freq
         minutes = run.config.checkpoint.minutes
         self._interval = math.inf if minutes is None else 60 * minutes
-        self._envs, self._evaluations, self._stop = envs, evaluations, stop
+        self._envs = envs
+        self._evaluations = evaluations
+        self._stop = stop
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
-        self._barrier_step = 0
-        # The model of init_from may change later, and updates before the first step are not to be done twice.
-        is_due_first = run.config.init_from or run.config.demos.pretrain_updates
-        self._due_time = time.monotonic() + (0 if is_due_first else self._interval)
-        """When a checkpoint between barriers is due."""
+        self._rebuild_step = 0
+        """Step of the last environment rebuild."""
+        # Write a checkpoint before the first step after init_from (that file may change later) or pretraining (it
+        # should not be repeated).
+        saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
+        self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
+        """When a checkpoint between environment rebuilds is due."""
         self._restore_envs: Callable[[], None] | None = None
         """Restores the environments when training starts; None: there is nothing to restore."""
 
@@ -74,9 +80,9 @@ class CheckpointCallback(BaseCallback):
             self._restore_envs()
             self._restore_envs = None
         if self._freq is not None:
-            if self.model.num_timesteps // self._freq > self._barrier_step // self._freq:
+            if self.model.num_timesteps // self._freq > self._rebuild_step // self._freq:
                 self._rebuild_envs()
-                self._barrier_step = self.model.num_timesteps
+                self._rebuild_step = self.model.num_timesteps
                 self.save()
             elif time.monotonic() >= self._due_time:
                 self.save()
@@ -128,14 +134,14 @@ class CheckpointCallback(BaseCallback):
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
         self._buffer.save(folder / BUFFER)
         progress = {
-            "envs": self._envs.build_number,
-            "barrier": self._barrier_step,
+            "build_number": self._envs.build_number,
+            "rebuild_step": self._rebuild_step,
             "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),
         }
         checkpoint_state.save(folder, self.model, progress)
-        checkpoint_state.save_episodes(folder, self._envs.actions, dict(self.model._last_obs))
+        checkpoint_state.save_env_actions(folder, self._envs.actions, dict(self.model._last_obs))
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -146,16 +152,18 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = checkpoint_state.load(checkpoint, model)
-            actions, observations = checkpoint_state.load_episodes(checkpoint)
-            generators, build_number = state["generators"], int(state["envs"])
+            actions, observations = checkpoint_state.load_env_actions(checkpoint)
+            generators = state["generators"]
+            build_number = int(state["build_number"])
             checkpoint_state.restore_generators(generators, model)  # for updates that are due if no step is left
             model.replay_buffer.load(checkpoint / BUFFER)
             self._evaluations.load_state_dict(state["evaluations"])
-            self._barrier_step, self.log_rows = int(state["barrier"]), int(state["log_rows"])
+            self._rebuild_step = int(state["rebuild_step"])
+            self.log_rows = int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
-        self._restore_envs = partial(self._repeat_episodes, generators, build_number, actions, observations)
+        self._restore_envs = partial(self._repeat_actions, generators, build_number, actions, observations)
         self._due_time = time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
         best = checkpoint / BEST_MODEL
@@ -164,7 +172,7 @@ class CheckpointCallback(BaseCallback):
             self._run.model_path("best").unlink(missing_ok=True)
         self._evaluations.write_best_model()
 
-    def _repeat_episodes(
+    def _repeat_actions(
         self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]
     ) -> None:
         """Build the environments, repeat the actions in them, and set the random number generators.

@@ -4,7 +4,7 @@
 * ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
   may not change.
 * ``replay_buffer.npz``: arrays.
-* ``episodes.npz``: the actions since the environments were built, and the observations after them.
+* ``env_actions.npz``: the actions since the environments were built, and the observations after them.
 """
 
 import json
@@ -19,9 +19,10 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.core.safe_files import open_arrays
 from rlher.run import model_file
-from rlher.run.checkpoint_files import timesteps_of
+from rlher.training.checkpoints.files import timesteps_of
 
-MODEL, STATE = "model.zip", "state.json"
+MODEL = "model.zip"
+STATE = "state.json"
 
 COUNTERS = (
     "num_timesteps",
@@ -85,18 +86,18 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
         model.random_actions.load_state_dict(saved["random_actions"])
 
 
-def save_episodes(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
+def save_env_actions(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
     """Write the actions since the environments were built, and the observations after them."""
     played = np.stack(actions) if actions else np.zeros(0)
-    np.savez(folder / "episodes.npz", _actions=played, **observations)  # type: ignore[arg-type]
+    np.savez(folder / "env_actions.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_episodes(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the content of :func:`save_episodes`.
+def load_env_actions(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the content of :func:`save_env_actions`.
 
     :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
     """
-    with open_arrays(folder / "episodes.npz") as arrays:
+    with open_arrays(folder / "env_actions.npz") as arrays:
         observations = dict(arrays)
     return observations.pop("_actions"), observations
 
