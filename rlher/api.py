@@ -28,7 +28,7 @@ from rlher.config.commands import (
 )
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.console import command_line, escape_control, warn
+from rlher.core.console import escape_control, quote_command, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten
@@ -173,7 +173,7 @@ class Run:
         try:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
-            command = command_line(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
+            command = quote_command(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
             _finished_run(*start_training(changed_config(self.config, overrides), command, self._run))
         finally:
             self._reload()
@@ -261,7 +261,8 @@ def train(
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(TrainConfig, overrides)
-    return _finished_run(*start_training(config, command_line(["rlher", "train", *override_words(overrides)])))
+    command = quote_command(["rlher", "train", *override_words(overrides)])
+    return _finished_run(*start_training(config, command))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -406,7 +407,8 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    return write_report(compose(ReportConfig, overrides), command_line(["rlher", "report", *override_words(overrides)]))
+    command = quote_command(["rlher", "report", *override_words(overrides)])
+    return write_report(compose(ReportConfig, overrides), command)
 
 
 def check(env: str, **keys: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.nested import flatten
 from rlher.core.safe_files import read_json
-from rlher.run.metadata import commands
+from rlher.run.metadata import read_commands
 from rlher.run.run_folder import METADATA_FILE
 
 X, Y = "timesteps", "success_rate"
@@ -122,7 +122,7 @@ def render(
         clips=clips,
         studies=studies,
         configuration=configuration(groups) if groups else (),
-        commands=commands,
+        commands=read_commands,
         duration=_duration,
     )
     return _escape_lines(page)

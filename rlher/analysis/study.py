@@ -10,7 +10,7 @@ from rlher.analysis.embedded_files import EmbeddedFile, embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.safe_files import read_json, read_table, read_text
-from rlher.run.metadata import commands
+from rlher.run.metadata import read_commands
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""
@@ -52,7 +52,7 @@ def read_study(folder: Path) -> LoadedStudy:
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict),
         best=read_text(folder / "best.yaml"),
-        command="\n".join(commands(folder, "best.yaml")),
+        command="\n".join(read_commands(folder, "best.yaml")),
         trials=_trials(folder / "trials.csv"),
         pictures=embed(sorted(folder.glob("*.png"))),
     )

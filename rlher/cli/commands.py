@@ -30,8 +30,7 @@ from rlher.config.commands import (
 from rlher.config.plugins import plugin_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import UNLIMITED_WIDTH, escape_control, output_width, text_table
-from rlher.core.console import command_line as format_command_line
+from rlher.core.console import UNLIMITED_WIDTH, escape_control, output_width, quote_command, text_table
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import output_file
 from rlher.core.signals import EXIT_INTERRUPTED
@@ -155,7 +154,7 @@ def collect(config: CollectConfig, command_line: str) -> int:
     else:
         rate = f"{dataset.successes} of {dataset.played} played ended in success"
         print(escape_control(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}"))
-        _print_note(f"learn from them: rlher train … {format_command_line([f'demos={dataset.folder}'])}")
+        _print_note(f"learn from them: rlher train … {quote_command([f'demos={dataset.folder}'])}")
     return EXIT_INTERRUPTED if dataset.interrupted else 0
 
 
@@ -166,7 +165,7 @@ def export(config: ExportConfig, command_line: str) -> int:
     result = exporter.export(config)
     print(json.dumps(result) if config.json else escape_control(result["folder"]))
     script = str(Path(result["folder"], "play.py"))
-    _print_note(f"play it: {format_command_line(['python', '-P', script])}")
+    _print_note(f"play it: {quote_command(['python', '-P', script])}")
     return 0
 
 

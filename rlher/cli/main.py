@@ -20,7 +20,7 @@ from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS, resume
-from rlher.core.console import command_line, escape_control, redact, warn
+from rlher.core.console import escape_control, quote_command, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_files import dump_yaml
@@ -94,13 +94,13 @@ def dispatch(argv: list[str]) -> int:
     line = flags.parse(name, words)
     if is_rl_zoo_line:
         sweep_flag = ["-m"] if line.is_sweep else []
-        read_as = command_line(["rlher", name, *sweep_flag, *line.words()])
+        read_as = quote_command(["rlher", name, *sweep_flag, *line.words()])
         print(f"read as: {escape_control(read_as)}", file=sys.stderr)
     if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config:
             raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
-        return resume(changes, command_line(["rlher", name, *words]))
+        return resume(changes, quote_command(["rlher", name, *words]))
     return run_command(command, line, [name, *words])
 
 
@@ -118,7 +118,7 @@ def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> 
         return command.sweep(jobs)
     codes = []
     for job in jobs:
-        codes.append(command.run(job.config, command_line(["rlher", *words])))
+        codes.append(command.run(job.config, quote_command(["rlher", *words])))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

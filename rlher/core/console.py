@@ -42,7 +42,7 @@ def redact(text: str) -> str:
     return text
 
 
-def command_line(words: Sequence[str]) -> str:
+def quote_command(words: Sequence[str]) -> str:
     """Return a command as one would type it, without passwords; words are redacted before they are quoted."""
     return shlex.join(redact(word) for word in words)
 

@@ -12,7 +12,7 @@ from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
 from rlher.core.safe_files import dump_yaml, read_json
 from rlher.evaluation.metrics import format_cells
-from rlher.run.metadata import commands
+from rlher.run.metadata import read_commands
 from rlher.run.run_folder import METADATA_FILE, RunFolder
 
 MAX_TEXT_LENGTH = 500
@@ -56,7 +56,7 @@ def model_card(
         video=video,
         onnx=onnx,
         notes=notes,
-        command="\n".join(commands(run.folder)),
+        command="\n".join(read_commands(run.folder)),
         versions=_versions(run),
         settings=dump_yaml(unflatten(compared_values(config, "experiment"))),
     )

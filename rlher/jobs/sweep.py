@@ -24,7 +24,7 @@ from rlher.composition.override_syntax import override_words
 from rlher.config.key import set_value, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
-from rlher.core.console import command_line, warn
+from rlher.core.console import quote_command, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
@@ -178,7 +178,7 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     for overrides, config in composed:
         name = " ".join(word for word in override_words(overrides) if word not in common)
         words = override_words({key: value for key, value in overrides.items() if key not in SWEEP_KEYS})
-        runs.append(SweepRun(name, command_line(["rlher", "train", *words]), config))
+        runs.append(SweepRun(name, quote_command(["rlher", "train", *words]), config))
     return runs
 
 

@@ -80,7 +80,7 @@ def _gpu() -> str | None:
 # -------------------------------------------------------------------------------------------------- command.txt
 
 
-def commands(folder: Path, signed: str = "config.yaml") -> list[str]:
+def read_commands(folder: Path, signed: str = "config.yaml") -> list[str]:
     """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
 
     :param signed: file in the folder that is signed if this user wrote it.

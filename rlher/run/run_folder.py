@@ -21,7 +21,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import set_values, validate
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import sign
-from rlher.core.console import command_line
+from rlher.core.console import quote_command
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_files import dump_yaml, read_yaml
@@ -50,7 +50,7 @@ class RunFolder:
 
     def init_from_override(self) -> str:
         """Return the word of a command that starts a new run from this one's weights."""
-        return command_line([f"init_from={self}"])
+        return quote_command([f"init_from={self}"])
 
     def model_path(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rlher.core.console import command_line, escape_control, format_seconds, warn
+from rlher.core.console import escape_control, format_seconds, quote_command, warn
 from rlher.core.errors import RunError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.evaluation.metrics import format_summary
@@ -81,7 +81,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
     if result.status is not Status.FINISHED:
         print_reason(run, result)
     elif run.config.progress:
-        print(escape_control(f"watch it: {command_line(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
+        print(escape_control(f"watch it: {quote_command(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
 
 
 def print_reason(run: RunFolder, result: RunResult) -> None:
@@ -89,8 +89,8 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
     saved = " and ".join(name for name in MODELS.values() if (run.folder / name).exists())
     models = f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        evaluate = command_line(["rlher", "evaluate", str(run)])
-        resume = command_line(["rlher", "train", "--resume", str(run)])
+        evaluate = quote_command(["rlher", "evaluate", str(run)])
+        resume = quote_command(["rlher", "train", "--resume", str(run)])
         warn(f"interrupted; {models}. Evaluate: `{evaluate}`. Resume: `{resume}`.")
     else:
         warn(f"{result.error or 'failed'}; {models}.")

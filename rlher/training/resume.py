@@ -11,7 +11,7 @@ from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
 from rlher.run import lookup, run_folder
-from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, commands
+from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, read_commands
 from rlher.run.run_folder import CONFIG, RunFolder
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
@@ -103,7 +103,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, command: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    earlier = commands(run.folder)  # before it is signed: none if it was written elsewhere
+    earlier = read_commands(run.folder)  # before it is signed: none if it was written elsewhere
     run.write_config()
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
     meta = read_json(run.folder / METADATA_FILE)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlher.core import errors
-from rlher.core.console import command_line, redact
+from rlher.core.console import quote_command, redact
 from rlher.training import loggers as services
 from tests.conftest import TINY
 
@@ -28,7 +28,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("word", SECRETS)
 def test_recorded_command_lines_have_no_passwords(word: str) -> None:
-    recorded = command_line(["rlher", "optimize", "--storage", word, "seed=3"])
+    recorded = quote_command(["rlher", "optimize", "--storage", word, "seed=3"])
     assert not [part for part in ("SEC", "RET") if part in recorded]
     *before, redacted, after = shlex.split(recorded)
     assert (before, after) == (["rlher", "optimize", "--storage"], "seed=3")

@@ -19,7 +19,7 @@ from rlher.core.files import display_path
 from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
 from rlher.export import play
-from rlher.run.metadata import commands
+from rlher.run.metadata import read_commands
 from rlher.run.run_folder import read_config
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
@@ -276,6 +276,6 @@ def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: p
 def test_only_own_commands_are_shown(tmp_path: Path) -> None:
     (tmp_path / "command.txt").write_text("rlher train seed=3\nrlher train --resume a\n")
     (tmp_path / "config.yaml").write_text("seed: 3\n")
-    assert commands(tmp_path) == []
+    assert read_commands(tmp_path) == []
     (tmp_path / "config.yaml").write_text(sign("seed: 3\n", tmp_path))
-    assert commands(tmp_path) == ["rlher train seed=3", "rlher train --resume a"]
+    assert read_commands(tmp_path) == ["rlher train seed=3", "rlher train --resume a"]
