@@ -6,7 +6,6 @@ import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that 
 """
 
 import json
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -30,7 +29,7 @@ from rlher.config.commands import (
 from rlher.config.plugins import plugin_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import UNLIMITED_WIDTH, escape_control, output_width, quote_command, text_table
+from rlher.core.console import UNLIMITED_WIDTH, note, output_width, quote_command, say, text_table
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import output_file
 from rlher.core.signals import EXIT_INTERRUPTED
@@ -126,7 +125,7 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
     from rlher.evaluation.metrics import format_summary
 
     chosen = choose_model(config)
-    _print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
+    note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
     return 0
@@ -153,8 +152,8 @@ def collect(config: CollectConfig, command_line: str) -> int:
         print(json.dumps(asdict(dataset) | rates, default=str))
     else:
         rate = f"{dataset.successes} of {dataset.played} played ended in success"
-        print(escape_control(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}"))
-        _print_note(f"learn from them: rlher train … {quote_command([f'demos={dataset.folder}'])}")
+        say(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}")
+        note(f"learn from them: rlher train … {quote_command([f'demos={dataset.folder}'])}")
     return EXIT_INTERRUPTED if dataset.interrupted else 0
 
 
@@ -163,9 +162,9 @@ def export(config: ExportConfig, command_line: str) -> int:
     from rlher.export import exporter
 
     result = exporter.export(config)
-    print(json.dumps(result) if config.json else escape_control(result["folder"]))
+    say(json.dumps(result) if config.json else result["folder"])
     script = str(Path(result["folder"], "play.py"))
-    _print_note(f"play it: {quote_command(['python', '-P', script])}")
+    note(f"play it: {quote_command(['python', '-P', script])}")
     return 0
 
 
@@ -261,11 +260,6 @@ def _print_check(result: "CheckResult") -> None:
         lines.append(textwrap.fill(message, output_width(), subsequent_indent="  "))
     lines += ["", "training would be refused" if result.errors else "ready to train on"]
     print("\n".join(lines))
-
-
-def _print_note(text: str) -> None:
-    """Print to stderr what is beside the result on stdout."""
-    print(escape_control(text), file=sys.stderr)
 
 
 COMMANDS: dict[str, Command] = {

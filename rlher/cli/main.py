@@ -20,7 +20,7 @@ from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS, resume
-from rlher.core.console import escape_control, quote_command, redact, warn
+from rlher.core.console import note, quote_command, redact, warn
 from rlher.core.current_folder import ignore_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_files import dump_yaml
@@ -95,7 +95,7 @@ def dispatch(argv: list[str]) -> int:
     if is_rl_zoo_line:
         sweep_flag = ["-m"] if line.is_sweep else []
         read_as = quote_command(["rlher", name, *sweep_flag, *line.words()])
-        print(f"read as: {escape_control(read_as)}", file=sys.stderr)
+        note(f"read as: {read_as}")
     if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config:
             raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")

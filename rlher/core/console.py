@@ -52,6 +52,16 @@ def escape_control(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def say(text: str) -> None:
+    """Print a line of the result on stdout, with control characters escaped."""
+    print(escape_control(text))
+
+
+def note(text: str) -> None:
+    """Print a line that is not part of the result on stderr, with control characters escaped."""
+    print(escape_control(text), file=sys.stderr)
+
+
 def format_seconds(seconds: float) -> str:
     """Return a rough duration: "40 s", "12 min", "3:05 h"."""
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -1,14 +1,13 @@
 """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
 
 import json
-import sys
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
 from rlher.config.commands import EnjoyConfig
-from rlher.core.console import escape_control
+from rlher.core.console import note
 from rlher.core.files import display_path
 from rlher.demonstrations.players import choose_player_or_dataset
 from rlher.envs.make import make_env, render_modes
@@ -35,7 +34,7 @@ def watch(config: EnjoyConfig) -> int:
         use_offscreen_sdl()
     env = make_env(watched.env, "human" if window else "rgb_array")
     policy = watched.make_policy(env)
-    print(escape_control(watched.name), file=sys.stderr)
+    note(watched.name)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(watched.seeds, episodes))
     outcomes = []
@@ -51,6 +50,6 @@ def watch(config: EnjoyConfig) -> int:
     if config.json:
         print(json.dumps({**watched.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
     if film and not film.failed:
-        print(escape_control(f"video: {display_path(path)}"), file=sys.stderr)
+        note(f"video: {display_path(path)}")
         return 0
     return 1 if config.video else 0

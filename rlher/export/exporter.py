@@ -27,7 +27,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import AgentConfig, ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.console import escape_control
+from rlher.core.console import note
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import display_path, user_error_on_write, write_json
 from rlher.core.nested import leaves
@@ -66,7 +66,7 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_onnx()
     if config.push is not None:
         require_pushable(config.push)
-    print(escape_control(chosen.name), file=sys.stderr)
+    note(chosen.name)
     with user_error_on_write(folder):
         # Written beside the earlier export, until this one is complete.
         parent = run.folder if config.output is None else folder
@@ -82,15 +82,15 @@ def export(config: ExportConfig) -> dict[str, str]:
                 files.append(path.name)
         if config.format != "onnx":
             (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
-    for note in notes:
-        print(escape_control(f"  {note}"), file=sys.stderr)
+    for line in notes:
+        note(f"  {line}")
     folder = display_path(folder)
     result = {**chosen.keys, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
-        print(escape_control(f"pushed to {result['url']}"), file=sys.stderr)
+        note(f"pushed to {result['url']}")
     return result
 
 

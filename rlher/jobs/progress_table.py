@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from rlher.core.console import can_redraw, escape_control, format_seconds
+from rlher.core.console import can_redraw, escape_control, format_seconds, note
 
 
 class ProgressRow(NamedTuple):
@@ -74,7 +74,7 @@ class ProgressTable:
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
-                print(escape_control(f"{done:>4}/{self._total}  {line}{self._time_left(rows)}"), file=sys.stderr)
+                note(f"{done:>4}/{self._total}  {line}{self._time_left(rows)}")
 
     def _lines(self, rows: list[ProgressRow]) -> Iterator[str]:
         for row in rows:

@@ -1,12 +1,11 @@
 """The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
 
 import json
-import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rlher.core.console import escape_control, format_seconds, quote_command, warn
+from rlher.core.console import escape_control, format_seconds, note, quote_command, warn
 from rlher.core.errors import RunError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.evaluation.metrics import format_summary
@@ -68,8 +67,9 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
     her = strategy if config.her.n_sampled_goal else "no hindsight"
     title = f"{config.title}, {her}, seed {config.seed} → {run}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe; keys that you did not set have their defaults"
-    for line in [title, *(f"  {note}" for note in [recipe, *notes])]:
-        print(escape_control(line), file=sys.stderr, flush=True)
+    note(title)
+    for line in [recipe, *notes]:
+        note(f"  {line}")
 
 
 def print_result(run: RunFolder, result: RunResult) -> None:
@@ -81,7 +81,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
     if result.status is not Status.FINISHED:
         print_reason(run, result)
     elif run.config.progress:
-        print(escape_control(f"watch it: {quote_command(['rlher', 'enjoy', str(run)])}"), file=sys.stderr)
+        note(f"watch it: {quote_command(['rlher', 'enjoy', str(run)])}")
 
 
 def print_reason(run: RunFolder, result: RunResult) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
-from rlher.core.console import csv_text, escape_control, output_width, text_table
+from rlher.core.console import csv_text, escape_control, note, output_width, say, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import dump_yaml
@@ -63,9 +62,10 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
         rows = [table_row(candidate) for candidate in candidates]
         table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
         lines = [f"{states.total()} trials: {counts}", *table, conclusion]
-        print("\n".join(map(escape_control, [*lines, f"written to {folder}"])))
+        for line in [*lines, f"written to {folder}"]:
+            say(line)
     if compared and compared[0].is_better:
-        print(escape_control(f"use it: {_train_command(config, folder / 'best.yaml')}"), file=sys.stderr)
+        note(f"use it: {_train_command(config, folder / 'best.yaml')}")
 
 
 def _write_trials(study: Study, folder: Path) -> None:
