@@ -32,7 +32,8 @@ KEYS_OF_FLAGS = {
 }
 """The config key of each flag that rlher itself does not have."""
 
-FILE_FLAGS, PARAMETER_FLAGS = ("-conf", "--conf-file"), ("-params", "--hyperparams")
+FILE_FLAGS = ("-conf", "--conf-file")
+PARAMETER_FLAGS = ("-params", "--hyperparams")
 
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
 """A word after ``-params``."""
@@ -68,7 +69,8 @@ def translate(words: Sequence[str]) -> list[str]:
     :raises UserError: a flag has no value or sets the key of another word, or a hyperparameter or a file cannot be
         translated.
     """
-    rest, file = list(words), None
+    rest = list(words)
+    file = None
     of_flags: list[str] = []
     others: list[str] = []
     while rest:
@@ -131,11 +133,12 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 def _file_words(path: Path, words: Sequence[str]) -> list[str]:
     """Return words for the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3's constructor.
 
-    :param words: of the command line; they choose algorithm and environment. The values of their flags count.
+    :param words: of the command line; they choose algorithm and environment. A flag overrides the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    choices = {"algo": "", "env": ""} | command_line_choices(words)
-    algo, env = choices["algo"], choices["env"]
+    choices = command_line_choices(words)
+    algo = choices.get("algo", "")
+    env = choices.get("env", "")
     entries = read_mapping(path)
     entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):

@@ -32,7 +32,8 @@ def config_keys(schema: type, choices: Mapping[str, Any]) -> dict[str, Field]:
 
     :param choices: names by group.
     """
-    keys, algo = dotted_keys(schema), choices.get("algo")
+    algo = choices.get("algo")
+    keys = dotted_keys(schema)
     if algo in ALGORITHMS:
         keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
     return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})

@@ -56,7 +56,9 @@ class EnvConfig:
     step_timeout: float | None = runtime_key(
         None, "seconds of a step or reset in a subprocess; null: 300, 0: no limit", low=0
     )
-    max_restarts: int = runtime_key(5, "restarts of subprocesses in a row without a finished episode", low=0)
+    max_restarts: int = runtime_key(
+        5, "how often worker processes are replaced without a finished episode in between", low=0
+    )
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")

@@ -132,7 +132,8 @@ def set_value(config: Any, key: str, value: Any) -> None:
     :raises UserError: there is no such key, or it cannot take the value.
     """
     *sections, name = key.split(".")
-    node, kind = config, type(config)
+    node = config
+    kind = type(config)
     for section in sections:
         kind = _type_of(node, kind, section, key)
         node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})

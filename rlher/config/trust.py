@@ -53,15 +53,19 @@ def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
 
 
 def _named_code(values: Any) -> list[tuple[str, Any]]:
-    """Return the keys whose values name modules or classes, or may do so, with these values."""
+    """Return the keys whose values name modules or classes, or may do so, with these values.
+
+    A list is reported as a whole, because any entry may be ``{module:Class: ...}``. Otherwise each text is reported,
+    except where the key has fixed choices: there only text with ``:`` can name code.
+    """
     named = []
     for key, field in keys_that_name_code().items():
         value = value_at(values, key)
-        if isinstance(value, list):  # an entry may be {module:Class: {argument: number}}
+        if isinstance(value, list):
             candidates = [value]
-        else:  # text among keyword arguments may name a class
+        else:
             candidates = [leaf for leaf in leaves(value) if not isinstance(leaf, int | float | None)]
-        has_choices = "choices" in field.metadata  # other text than module:name is no valid choice
+        has_choices = "choices" in field.metadata
         named += [(key, code) for code in candidates if code and (":" in str(code) or not has_choices)]
     if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
         named.append(("env.id", env_id))

@@ -14,8 +14,9 @@ from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolde
 
 
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
-    """Open a run folder; the newest one under ``logs`` if none is named, or of an environment that is named.
+    """Open a run folder.
 
+    :param run: a folder, or the name of an environment (its newest run); None: the newest run under ``logs``.
     :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
     :raises UserError: there is no such run folder, or its config cannot be read.
     :raises DamagedFile: its config does not fit the schema.

@@ -43,7 +43,8 @@ class RunFolder:
     """
 
     def __init__(self, folder: Path, config: TrainConfig) -> None:
-        self.folder, self.config = folder.absolute(), config
+        self.folder = folder.absolute()
+        self.config = config
 
     def __str__(self) -> str:
         return str(display_path(self.folder))
