@@ -2,7 +2,7 @@
 
     python scripts/bench_precision.py [--updates 60] [--only "SAC 256x256 b256"]
 
-The rule is `rlher.algos.precision.choose_precision`. It is right if its choice takes at most 1.1 times the time of the
+The rule is `rlher.algos.precision.is_bf16_faster`. It is right if its choice takes at most 1.1 times the time of the
 fastest. Updates run in one thread; the two take turns, so that a busy machine slows both. Medians are printed.
 """
 
@@ -15,8 +15,7 @@ import torch as th
 from bench_train import Work, build
 
 from rlher.algos.options import UpdateOptions
-from rlher.algos.precision import choose_precision
-from rlher.config.training import EngineConfig
+from rlher.algos.precision import is_bf16_faster
 from rlher.core.machine import cpuinfo
 
 WORKS = (
@@ -48,8 +47,7 @@ def update_times(work: Work, updates: int) -> dict[str, float]:
 
 def chosen(work: Work) -> str:
     """Return the choice of the rule for a work."""
-    engine, _ = choose_precision(EngineConfig(), th.device("cpu"), work.batch, work.nets)
-    return engine.precision
+    return "bf16" if is_bf16_faster(th.device("cpu"), work.batch, work.nets) else "float32"
 
 
 def main() -> None:

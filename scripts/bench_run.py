@@ -227,14 +227,12 @@ def floor(config: dict[str, Any], is_whole: bool) -> dict[str, float]:
     import bench_train
     import torch as th
 
-    from rlher.algos.precision import choose_precision
-    from rlher.config.training import EngineConfig
+    from rlher.algos.precision import is_bf16_faster
 
     algo, evaluation = config["algo"], config["eval"]
     policy = {"n_critics": algo["n_critics"]} if "n_critics" in algo else {}
     work = bench_train.Work(algo["name"], config["env"]["id"], algo["net_arch"], algo["batch_size"], 0, {}, policy)
-    engine, _ = choose_precision(EngineConfig(), th.device("cpu"), work.batch, work.nets)
-    bf16 = engine.precision == "bf16"
+    bf16 = is_bf16_faster(th.device("cpu"), work.batch, work.nets)
     found = bench_train.floor(work, 1, time.perf_counter, bf16)
     steps = config["total_timesteps"]
     evaluations = steps // (evaluation["freq"] or steps // 20)

@@ -1,36 +1,12 @@
 """``torch.compile`` for the losses, with a fallback to uncompiled code; no import of the compiler without it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch as th
 
-from rlher.config.training import EngineConfig
 from rlher.core.console import warn
 from rlher.core.errors import describe_error
-
-MIN_UPDATES = 10_000
-"""Fewest updates that ``auto`` compiles for: it saves 1 to 2 ms per update, and costs 8 to 30 s, or 5 s if cached."""
-
-
-def choose_compilation(engine: EngineConfig, updates: int) -> tuple[EngineConfig, str]:
-    """Return the engine with ``compile`` resolved to on or off, and a line with the reason.
-
-    ``auto`` compiles if the run is long enough.
-
-    :param updates: number of updates in the run.
-    """
-    if engine.compile == "off":
-        return engine, "losses not compiled"
-    off = replace(engine, compile="off")
-    if engine.compile == "auto" and updates < MIN_UPDATES:
-        return off, f"losses not compiled: {updates:,} updates are too few to gain from it; force engine.compile=on"
-    compiler = find_compiler()
-    if compiler is None:
-        return off, "losses not compiled: no C++ compiler found"
-    on = replace(engine, compile="on")
-    return on, f"losses compiled with {compiler}, which takes half a minute the first time"
 
 
 def compile_with_fallback(function: Callable) -> Callable:

@@ -5,12 +5,10 @@ when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch as th
 from torch import nn
 
-from rlher.config.training import EngineConfig
 from rlher.core.machine import cpuinfo
 
 MIN_SIZE = 256
@@ -21,24 +19,21 @@ MIN_OUTPUTS = 32
 """Layers with fewer outputs stay float32, such as an actor's before its Tanh."""
 
 
-def choose_precision(
-    engine: EngineConfig, device: th.device, batch_size: int, net_arch: list[int]
-) -> tuple[EngineConfig, str]:
-    """Return the engine with the precision resolved, and a line if it is not float32.
+def is_bf16_faster(device: th.device, batch_size: int, layer_sizes: Sequence[int]) -> bool:
+    """Return whether losses take less time in bf16.
 
-    ``auto`` takes bf16 where the CPU multiplies it faster than float32: with AMX, or AVX-512 BF16 of AMD.
+    :param layer_sizes: sizes of the hidden layers of all networks.
     """
+    return has_fast_bf16(device) and min(batch_size, max(layer_sizes, default=0)) >= MIN_SIZE
+
+
+def has_fast_bf16(device: th.device) -> bool:
+    """Return whether a device is a CPU that multiplies bf16 faster than float32: with AMX, or AVX-512 BF16 of AMD."""
     cpu = cpuinfo()
-    vendor, flags = cpu.get("vendor_id"), cpu.get("flags", "").split()
+    flags = cpu.get("flags", "").split()
     # Intel's AVX-512 BF16 without AMX is slower than float32. Other CPUs emulate bf16, hundreds of times slower.
-    has_units = "amx_bf16" in flags or (vendor == "AuthenticAMD" and "avx512_bf16" in flags)
-    fast = device.type == "cpu" and has_units
-    if engine.precision == "auto":
-        is_large = min(batch_size, max(net_arch, default=0)) >= MIN_SIZE
-        engine = replace(engine, precision="bf16" if fast and is_large else "float32")
-    if engine.precision == "float32" or device.type != "cpu":
-        return engine, ""
-    return engine, f"precision bf16: {'the CPU has units for it' if fast else 'slower than float32 here'}"
+    is_fast = "amx_bf16" in flags or (cpu.get("vendor_id") == "AuthenticAMD" and "avx512_bf16" in flags)
+    return device.type == "cpu" and is_fast
 
 
 def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool = True) -> th.dtype:

@@ -4,9 +4,8 @@ import pytest
 import torch as th
 
 from rlher.algos import compilation
-from rlher.algos.compilation import choose_compilation, compile_with_fallback
+from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.options import UpdateOptions
-from rlher.config.training import EngineConfig
 from tests.algos.test_faithful import require_same
 from tests.support.models import ours, theirs, train, weights
 from tests.support.tiers import slow_except
@@ -36,21 +35,6 @@ def test_a_failure_of_a_call_falls_back_to_the_function(monkeypatch, capsys, fai
     double = compile_with_fallback(lambda x: 2 * x)
     assert [double(x) for x in (1, 2, 3, 4, 3)] == [2, 4, 6, 8, 6]
     assert capsys.readouterr().err.count("not compiled") == 1
-
-
-@pytest.mark.parametrize(
-    ("mode", "updates", "compiler", "decision"),
-    [
-        ("off", 10**9, "g++", "off"),
-        ("auto", 10, "g++", "off"),
-        ("auto", 10**9, "g++", "on"),
-        ("on", 10, "g++", "on"),
-        ("on", 10, None, "off"),
-    ],
-)
-def test_choose_compilation(monkeypatch, mode, updates, compiler, decision) -> None:
-    monkeypatch.setattr(compilation, "find_compiler", lambda: compiler)
-    assert choose_compilation(EngineConfig(compile=mode), updates)[0].compile == decision
 
 
 def test_bf16_gives_similar_updates_and_float32_weights() -> None:

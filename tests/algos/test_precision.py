@@ -1,4 +1,4 @@
-"""The precision of the losses is chosen by sizes and processor, and kept; outputs of networks are float32."""
+"""The rule of sizes and processor for bf16; outputs of networks are float32."""
 
 import pytest
 import torch as th
@@ -6,15 +6,9 @@ from torch import nn
 
 from rlher.algos import precision
 from rlher.algos.networks import BatchedMLP, forward_bf16
-from rlher.algos.precision import choose_precision
-from rlher.config.training import EngineConfig
+from rlher.algos.precision import is_bf16_faster
 
-CPU = th.device("cpu")
 AVX = {"avx512f", "avx512_bf16"}
-
-
-def chosen(engine: EngineConfig, device: th.device = CPU, batch: int = 256, width: int = 256) -> str:
-    return choose_precision(engine, device, batch, [64, width])[0].precision
 
 
 def pretend(monkeypatch, vendor: str, flags: set[str]) -> None:
@@ -25,25 +19,23 @@ def pretend(monkeypatch, vendor: str, flags: set[str]) -> None:
 @pytest.mark.parametrize(
     ("vendor", "flags", "batch", "width", "expected"),
     [
-        ("GenuineIntel", AVX | {"amx_bf16"}, 256, 256, "bf16"),
-        ("GenuineIntel", AVX | {"amx_bf16"}, 128, 512, "float32"),
-        ("GenuineIntel", AVX, 512, 512, "float32"),
-        ("AuthenticAMD", AVX, 256, 256, "bf16"),
-        ("AuthenticAMD", AVX, 256, 128, "float32"),
-        ("AuthenticAMD", {"avx2"}, 2048, 512, "float32"),
-        ("", set(), 2048, 512, "float32"),
+        ("GenuineIntel", AVX | {"amx_bf16"}, 256, 256, True),
+        ("GenuineIntel", AVX | {"amx_bf16"}, 128, 512, False),
+        ("GenuineIntel", AVX, 512, 512, False),
+        ("AuthenticAMD", AVX, 256, 256, True),
+        ("AuthenticAMD", AVX, 256, 128, False),
+        ("AuthenticAMD", {"avx2"}, 2048, 512, False),
+        ("", set(), 2048, 512, False),
     ],
 )
 def test_processor_batch_and_width_decide(monkeypatch, vendor, flags, batch, width, expected) -> None:
     pretend(monkeypatch, vendor, flags)
-    assert chosen(EngineConfig(), batch=batch, width=width) == expected
+    assert is_bf16_faster(th.device("cpu"), batch, [64, width]) == expected
 
 
-def test_given_values_are_kept_and_a_gpu_has_float32(monkeypatch) -> None:
+def test_a_gpu_has_float32(monkeypatch) -> None:
     pretend(monkeypatch, "AuthenticAMD", AVX)
-    assert chosen(EngineConfig(precision="float32")) == "float32"
-    assert chosen(EngineConfig(precision="bf16"), batch=8) == "bf16"
-    assert chosen(EngineConfig(), th.device("cuda"), 2048) == "float32"
+    assert not is_bf16_faster(th.device("cuda"), 2048, [2048])
 
 
 @pytest.mark.parametrize("outputs", [2, precision.MIN_OUTPUTS])

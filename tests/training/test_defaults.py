@@ -83,10 +83,34 @@ def test_keys_without_effect_are_noted(config: TrainConfig, named: list[str]) ->
     assert [note.split()[0] for note in resolve_defaults(config)[1] if "without effect" in note] == named
 
 
-@pytest.mark.parametrize(("train_freq", "gradient_steps", "updates"), [(100, None, 20_000), (800, 40, 1_000)])
-def test_updates_are_counted_for_the_choice_of_compilation(monkeypatch, train_freq, gradient_steps, updates) -> None:
-    counted = []
-    monkeypatch.setattr(defaults, "choose_compilation", lambda engine, count: counted.append(count) or (engine, ""))
+@pytest.mark.parametrize(
+    ("mode", "train_freq", "gradient_steps", "compiler", "expected"),
+    [
+        ("auto", 100, None, "g++", "on"),  # 20,000 updates
+        ("auto", 800, 40, "g++", "off"),  # 1,000 updates
+        ("on", 800, 40, "g++", "on"),
+        ("on", 100, None, None, "off"),
+        ("off", 100, None, "g++", "off"),
+    ],
+)
+def test_compilation_depends_on_updates_and_compiler(
+    monkeypatch, mode, train_freq, gradient_steps, compiler, expected
+) -> None:
+    monkeypatch.setattr(defaults, "find_compiler", lambda: compiler)
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
-    resolve_defaults(TrainConfig(algo=algo, env=EnvConfig(max_episode_steps=50), total_timesteps=20_050, threads=1))
-    assert counted == [updates]
+    config = TrainConfig(
+        algo=algo, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(mode), total_timesteps=20_050, threads=1
+    )
+    assert resolve_defaults(config)[0].engine.compile == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_faster", "expected"),
+    [("auto", True, "bf16"), ("auto", False, "float32"), ("bf16", False, "bf16"), ("float32", True, "float32")],
+)
+def test_a_given_precision_is_kept(monkeypatch, mode, is_faster, expected) -> None:
+    monkeypatch.setattr(defaults, "is_bf16_faster", lambda *arguments: is_faster)
+    config = TrainConfig(
+        algo=SMALL, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(precision=mode), device="cpu"
+    )
+    assert resolve_defaults(config)[0].engine.precision == expected
