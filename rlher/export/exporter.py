@@ -48,6 +48,8 @@ from rlher.run.run_folder import RESULT, RunFolder, safe_name
 COPIED = (play, goal_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
 
+CLIP = "replay.mp4"
+
 UNTRAINED_CRITICS = (
     "The critics were trained with LayerNorm, which Stable-Baselines3 lacks: the actor is the trained one, the critics "
     "are untrained, so the model can be played but not trained further."
@@ -68,20 +70,19 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_pushable(config.push)
     note(chosen.name)
     with user_error_on_write(folder):
-        # Written beside the earlier export, until this one is complete.
-        parent = run.folder if config.output is None else folder
+        parent = folder if config.output else run.folder
         parent.mkdir(parents=True, exist_ok=True)
+        # An earlier export stays as it is until this one is complete.
         with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
             notes = _write(chosen, Path(temporary), config.format == "onnx")
-            if config.output is None and folder.exists():
+            if not config.output and folder.exists():
                 shutil.rmtree(folder)  # play.py would import what somebody else has put there
             folder.mkdir(exist_ok=True)
-            files = []
-            for path in Path(temporary).iterdir():
-                path.replace(folder / path.name)
-                files.append(path.name)
-        if config.format != "onnx":
-            (folder / f"{_base_name(run)}.onnx").unlink(missing_ok=True)  # an earlier export's, of other weights
+            for name in (CLIP, f"{_base_name(run)}.onnx"):  # optional files, which may be of an earlier model
+                (folder / name).unlink(missing_ok=True)
+            files = os.listdir(temporary)
+            for name in files:
+                Path(temporary, name).replace(folder / name)
     for line in notes:
         note(f"  {line}")
     folder = display_path(folder)
@@ -125,11 +126,11 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     has_clip = clip.is_file()
     if has_clip:
-        shutil.copyfile(clip, folder / "replay.mp4")
+        shutil.copyfile(clip, folder / CLIP)
     (folder / "requirements.txt").write_text(_requirements(config.env, model))
     if getattr(config.algo, "layer_norm_critics", False):
         notes.insert(0, UNTRAINED_CRITICS)
-    card = model_card(run, model, file, measured, notes, "replay.mp4" if has_clip else None, onnx)
+    card = model_card(run, model, file, measured, notes, CLIP if has_clip else None, onnx)
     (folder / "README.md").write_text(card)
     return notes
 
