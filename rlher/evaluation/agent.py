@@ -28,17 +28,21 @@ class ModelChoice:
 
     :param run: its run folder; agents that come with rlher lie in one, too.
     :param model: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
-    :param config: keys of the command that loads it.
+    :param agent: name of the agent that comes with rlher; None: a run.
+    :param deterministic: deterministic actions, not sampled ones.
+    :param device: torch device of the model.
     """
 
     run: RunFolder
     model: str
-    config: AgentConfig
+    agent: str | None = None
+    deterministic: bool = True
+    device: str = "cpu"
 
     @property
     def name(self) -> str:
         """Name for printing."""
-        return f"{self.config.agent or self.run}, {self.model_label}"
+        return f"{self.agent or self.run}, {self.model_label}"
 
     @property
     def model_label(self) -> str:
@@ -52,8 +56,7 @@ class ModelChoice:
     @property
     def keys(self) -> dict[str, str]:
         """Keys that identify it in JSON output."""
-        agent = self.config.agent
-        return {"agent": agent} if agent else {"run": str(self.run), "model": self.model}
+        return {"agent": self.agent} if self.agent else {"run": str(self.run), "model": self.model}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
         """Load the model.
@@ -62,11 +65,11 @@ class ModelChoice:
         :raises UserError: there is no such model, or it is damaged.
         """
         require_supported_actions(self.run.config.algo.name, env.action_space)
-        return load_model(self.run.config, self.run.model_path(self.model), env, self.config.device)
+        return load_model(self.run.config, self.run.model_path(self.model), env, self.device)
 
     def load_policy(self, env: gym.Env) -> Policy:
         """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
-        return make_policy(self.load(env), self.config.deterministic)
+        return make_policy(self.load(env), self.deterministic)
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
@@ -84,7 +87,8 @@ def choose_model(config: AgentConfig) -> ModelChoice:
     require_usable_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    return ModelChoice(*lookup.find_model(config, config.agent), config)
+    run, model = lookup.find_model(config, config.agent)
+    return ModelChoice(run, model, config.agent, config.deterministic, config.device)
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

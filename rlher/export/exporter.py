@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rlher.algos import goal_normalizer
 from rlher.algos.factory import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.commands import AgentConfig, ExportConfig
+from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
@@ -62,7 +62,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run, model = lookup.find_model(config)
-    chosen = ModelChoice(run, model, AgentConfig())
+    chosen = ModelChoice(run, model)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.format == "onnx":
         require_onnx()
