@@ -5,11 +5,10 @@ Every function does what the command of the same name does, with the same config
 """
 
 import contextlib
-import contextvars
 import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -228,7 +227,7 @@ def train(
 
     :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
     :param env: environment, such as ``"FetchReach-v4"`` or ``"my_env.yaml"``.
-    :param her: strategy, or a mapping of its keys; None, False or ``"off"``: no hindsight.
+    :param her: strategy, or a mapping of its keys; True: of the recipe; None, False or ``"off"``: no hindsight.
     :param total_timesteps: None: of the recipe.
     :param seed: several, such as ``range(3)``, are trained ``workers=`` at a time as a sweep: a run of the same config
         that is finished is not trained again, and one that was interrupted is continued.
@@ -364,11 +363,11 @@ def plot(
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
-    from rlher.analysis.plotting import draw_on, draw_runs
+    from rlher.analysis.plotting import current_style, draw_on, draw_runs
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, "style": _style.get(), **keys}))
+    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, "style": current_style(), **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -377,23 +376,14 @@ def plot(
     return draw_runs(config, for_pyplot=True)
 
 
-@contextlib.contextmanager
-def style(name: str = "paper") -> Iterator[None]:
-    """Give figures of your own, and those of :func:`plot`, a style within a block.
+def style(name: str = "paper") -> contextlib.AbstractContextManager[None]:
+    """Give figures of your own, and those of :func:`plot`, a style within a ``with`` block.
 
     :param name: ``"paper"`` or ``"screen"``.
     """
     from rlher.analysis import plotting
 
-    with plotting.style(name):
-        before = _style.set(name)
-        try:
-            yield
-        finally:
-            _style.reset(before)
-
-
-_style: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="screen")
+    return plotting.style(name)
 
 
 def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path | None = None, **keys: Any) -> Path:

@@ -168,6 +168,11 @@ def style(name: str) -> AbstractContextManager[None]:
     return matplotlib.style.context(SETTINGS | STYLES[name], after_reset=name == "paper")
 
 
+def current_style() -> str:
+    """Return ``"paper"`` within :func:`style` of that name, ``"screen"`` elsewhere."""
+    return "paper" if matplotlib.rcParams["font.family"] == STYLES["paper"]["font.family"] else "screen"
+
+
 def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     """Draw the runs that a config selects.
 
