@@ -433,7 +433,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
 
 def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
     from rlher.envs.make import make_env
-    from rlher.envs.rendering import choose_mujoco_renderer, use_offscreen_sdl
+    from rlher.envs.simulators import choose_mujoco_renderer, use_offscreen_sdl
 
     if render_mode in (None, "human"):
         return make_env(config, render_mode)

@@ -10,8 +10,10 @@ from rlher.config.commands import EnjoyConfig
 from rlher.core.console import note
 from rlher.core.files import display_path
 from rlher.demonstrations.players import choose_player_or_dataset
-from rlher.envs.make import make_env, render_modes
-from rlher.envs.rendering import has_display, use_offscreen_sdl
+from rlher.envs.make import make_env
+from rlher.envs.registration import render_modes
+from rlher.envs.rendering import has_display
+from rlher.envs.simulators import use_offscreen_sdl
 from rlher.evaluation.rollout import play_episode, with_bar
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 

@@ -1,26 +1,15 @@
 """Building one environment from its config, with all wrappers."""
 
-import ctypes
-import os
-import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager, nullcontext
-from importlib import import_module
-from typing import Any
-
 import gymnasium as gym
-import numpy as np
-from gymnasium.envs.registration import load_env_creator
 
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
 from rlher.envs.checked_env import SuccessWrapper
-from rlher.envs.registration import entry_point, require_registered
+from rlher.envs.registration import entry_point, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
-from rlher.envs.rendering import aim_mujoco_camera, has_display
+from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, safe_construction
 from rlher.envs.wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -43,11 +32,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
-    module = type(env.unwrapped).__module__
-    if module.startswith("panda_gym."):
-        env = SeededResets(env)
-    elif module.startswith("gymnasium_robotics.envs.fetch."):
-        _read_fingers_only(env.unwrapped)
+    env = correct_simulator(env)
     env = SuccessWrapper(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
@@ -56,35 +41,6 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
-
-
-def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
-
-    That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
-    """
-    names = fetch._model_names
-    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
-
-
-class SeededResets(gym.Wrapper):
-    """Give a reset without a seed one that follows from the last seed that was given.
-
-    Gymnasium continues with its generator instead, so that a run with a seed repeats itself and can be resumed exactly;
-    panda-gym 3.0.7 does not (``RobotTaskEnv.reset``).
-    """
-
-    def __init__(self, env: gym.Env) -> None:
-        super().__init__(env)
-        self._rng = np.random.default_rng()
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset with the given seed, or with the next one."""
-        if seed is None:
-            seed = int(self._rng.integers(2**31))
-        else:
-            self._rng = np.random.default_rng(seed)
-        return self.env.reset(seed=seed, options=options)
 
 
 def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.Env:
@@ -129,32 +85,14 @@ def require_goal_interface(env: gym.Env, name: str) -> None:
         raise UserError(f"{name} has no method compute_reward(achieved_goal, desired_goal, info); {WRAPPER_ADVICE}")
 
 
-def render_modes(config: EnvConfig) -> Sequence[str]:
-    """Return the render modes that an environment's class declares, without building it.
-
-    A class without any may have a constructor without ``render_mode``.
-
-    :raises UserError: unknown id or module, or missing extra.
-    """
-    require_registered(config.id, config.modules)
-    entry = entry_point(config.id)
-    creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata
-
-
 def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
     kwargs = dict(config.kwargs)
-    if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
-        raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
     if render_mode is not None and render_mode in render_modes(config):
         kwargs["render_mode"] = render_mode
     try:
-        with _in_pybullet_data() if str(entry_point(config.id)).startswith("panda_gym") else nullcontext():
+        with safe_construction(str(entry_point(config.id)), kwargs):
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
-            env = gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
-        if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
-            sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
-        return env
+            return gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.Error as error:
         newer = [name for name in conf_files("env") if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
         if newer and newer[-1] != config.id:  # Fetch-v1 of mujoco_py
@@ -169,23 +107,3 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
         arguments_text = f" cannot be made with env.kwargs={kwargs}" if kwargs else ""
         error_type = UserError if kwargs else RunError
         raise error_type(f"{config.id}{arguments_text}: its constructor raised {describe_error(error)}.") from error
-
-
-@contextmanager
-def _in_pybullet_data() -> Iterator[None]:
-    """Let PyBullet find its own models, and discard what its C code prints to stdout, where our JSON goes.
-
-    It looks for models in the current folder first, which may come from somebody else.
-    """
-    libc = ctypes.CDLL(None)
-    sys.stdout.flush()
-    saved, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
-    try:
-        with chdir(import_module("pybullet_data").getDataPath()):
-            yield
-    finally:
-        libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
-        os.dup2(saved, 1)
-        os.close(saved)

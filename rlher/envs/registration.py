@@ -3,21 +3,19 @@
 Only the package that an id belongs to is imported.
 """
 
-import contextlib
-import importlib
-import io
-import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvCreator
+from gymnasium.envs.registration import EnvCreator, load_env_creator
 
 from rlher.config.conf_files import conf_env, conf_files
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
+from rlher.envs.simulators import import_quietly
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         if name in gym.registry:
             return
         try:
-            _import_quietly(module)
+            import_quietly(module)
         except ImportError:
             if has_id[module]:
                 require_package(name, module, ENV_PACKAGES[module].extra)
@@ -121,19 +119,14 @@ def entry_module(env_id: str) -> str:
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 
-def _import_quietly(package: str) -> None:
-    # These packages print release notices to stderr on import.
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            importlib.import_module(package)
-    except Exception as error:
-        wanted = os.environ.get("MUJOCO_GL")
-        if not wanted or isinstance(error, ModuleNotFoundError):
-            raise
-        raise UserError(  # MuJoCo loads its OpenGL library on import
-            f"{package} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
-        ) from error
-    if package == "highway_env":
-        from rlher.envs.highway_env_patch import patch_highway_env
+def render_modes(config: EnvConfig) -> Sequence[str]:
+    """Return the render modes that an environment's class declares, without building it.
 
-        patch_highway_env()
+    A class without any may have a constructor without ``render_mode``.
+
+    :raises UserError: unknown id or module, or missing extra.
+    """
+    require_registered(config.id, config.modules)
+    entry = entry_point(config.id)
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    return getattr(creator, "metadata", {}).get("render_modes", ("human", "rgb_array"))  # a function has no metadata

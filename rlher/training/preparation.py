@@ -18,7 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.rendering import use_offscreen_sdl
+from rlher.envs.simulators import use_offscreen_sdl
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training.checkpoints import files as checkpoint_files

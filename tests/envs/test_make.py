@@ -3,14 +3,13 @@
 import sys
 
 import gymnasium as gym
-import gymnasium_robotics
 import numpy as np
 import pytest
 from hostile_envs import hostile
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
-from rlher.envs.make import SeededResets, make_env
+from rlher.envs.make import make_env
 from rlher.envs.registration import require_registered
 
 
@@ -61,34 +60,3 @@ def test_the_success_of_a_maze_is_is_success():
     assert env.step(np.zeros(2))[4]["is_success"] is False
     env.unwrapped.goal = env.step(np.zeros(2))[0]["achieved_goal"]
     assert env.step(np.zeros(2))[4]["is_success"] is True
-
-
-class ForgetsItsSeed(gym.Env):
-    """As panda-gym: a reset without a seed takes one from the operating system."""
-
-    def reset(self, *, seed=None, options=None):
-        return np.random.default_rng(seed).random(), {}
-
-
-def test_resets_without_a_seed_follow_from_the_last_seed():
-    def starts():
-        env = SeededResets(ForgetsItsSeed())
-        return [env.reset(seed=7)[0], *(env.reset()[0] for _ in range(3)), env.reset(seed=7)[0]]
-
-    assert starts() == starts()
-    assert len(set(starts())) == 4
-    assert starts()[0] == ForgetsItsSeed().reset(seed=7)[0]
-
-
-@pytest.mark.parametrize("name", ["FetchReach-v4", "FetchPickAndPlace-v4"])
-def test_fetch_is_that_of_gymnasium_robotics(name: str) -> None:
-    gym.register_envs(gymnasium_robotics)
-    theirs, ours = gym.make(name), make_env(EnvConfig(id=name))
-    rng = np.random.default_rng(0)
-    for seed in range(2):
-        expected, returned = theirs.reset(seed=seed), ours.reset(seed=seed)
-        for _ in range(50):
-            np.testing.assert_equal(returned[0], expected[0])
-            action = rng.uniform(-1, 1, 4).astype(np.float32)
-            expected, returned = theirs.step(action), ours.step(action)
-            assert returned[1:4] == expected[1:4]

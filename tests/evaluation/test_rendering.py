@@ -10,9 +10,9 @@ import pytest
 
 from rlher.config.environment import CameraConfig, EnvConfig
 from rlher.core.errors import UserError
-from rlher.envs import rendering
+from rlher.envs import simulators
 from rlher.envs.make import make_env
-from rlher.envs.rendering import choose_mujoco_renderer, use_offscreen_sdl
+from rlher.envs.simulators import choose_mujoco_renderer, use_offscreen_sdl
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
 from tests.conftest import TINY
@@ -99,7 +99,7 @@ def test_a_machine_without_opengl_plays_without_a_video(tmp_path: Path, no_openg
 
 def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    monkeypatch.setattr(rendering, "find_library", lambda name: None)
+    monkeypatch.setattr(simulators, "find_library", lambda name: None)
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     with pytest.raises(UserError, match="libegl1"):
         choose_mujoco_renderer()
