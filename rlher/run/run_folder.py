@@ -115,7 +115,7 @@ def read_config(folder: Path) -> TrainConfig:
         raise
     except OSError as error:
         raise unreadable(path, error) from None
-    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+    except Exception as error:  # a damaged file raises many kinds
         raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
 
 

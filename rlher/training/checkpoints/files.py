@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rlher.core.errors import DamagedFile, first_line, unreadable
+from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import sync, write_json
 from rlher.core.safe_files import require_regular_file
 
@@ -77,7 +77,11 @@ def verify(folder: Path) -> None:
             require_regular_file(folder / name)  # a forged manifest may name any path
             if _digest(folder / name) != digest:
                 raise DamagedFile(folder / name, "it has changed since it was written")
-    except (FileNotFoundError, ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
+    except FileNotFoundError as error:
+        raise DamagedFile(folder, first_line(error)) from error
+    except (OSError, UserError):
+        raise
+    except Exception as error:  # a damaged file raises many kinds
         raise DamagedFile(folder, first_line(error)) from error
     if not sums:
         raise DamagedFile(folder, "it is empty")
