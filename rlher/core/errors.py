@@ -71,10 +71,10 @@ class RunError(ReportedError):
 
 @contextmanager
 def run_errors_of(what: str) -> Iterator[None]:
-    """Raise what the block raises, which calls an environment's or a user's code, as a RunError: "<what> raised …".
+    """Turn exceptions of an environment's or a user's code in the block into a RunError "<what> raised …".
 
-    Ctrl-C, and what is a message already, is raised unchanged. SystemExit is a fault, because the program would end
-    with the exit code that the environment chose.
+    Ctrl-C, UserError and RunError pass unchanged. SystemExit becomes a RunError, because otherwise the environment
+    would choose our exit code.
     """
     try:
         yield
@@ -87,14 +87,15 @@ def run_errors_of(what: str) -> Iterator[None]:
 def describe_error(error: BaseException) -> str:
     """Return ``"ValueError: message (file.py, line 12)"``.
 
-    The message is the first line of the error's, the place the last one of the traceback outside of NumPy. A place in
-    rlher is left out: there, a user's function was called with wrong arguments.
+    The text is the first line of the message. The place is the last frame outside NumPy. If that frame is in rlher, no
+    place is given: rlher called the user's function with arguments that it does not take.
     """
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]
     is_outside = frames and not Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1])
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_outside else ""
-    kind, text = type(error).__name__, first_line(error)
+    kind = type(error).__name__
+    text = first_line(error)
     return f"{kind}{where}" if text == kind else f"{kind}: {text}{where}"
 
 

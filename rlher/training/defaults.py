@@ -120,8 +120,8 @@ def _layer_sizes(config: TrainConfig) -> list[int]:
 def _share_cores(config: TrainConfig) -> tuple[int, str]:
     """Return ``threads`` and ``vec_env``.
 
-    Environments that step during updates have a core each. An exception is a single environment on two cores: it stays
-    in this process if the updates are large enough for both.
+    With overlap, each environment process gets a core and torch gets the rest. On two cores with one environment, wide
+    networks use both cores for updates, so the environment stays in this process.
     """
     threads, processes, cores = config.threads, envs_in_workers(config), available_cores()
     is_single = config.n_envs == 1 and config.vec_env == "auto"
