@@ -91,7 +91,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         seeds: list[int | None] = [None] * len(trajectories)
         with contextlib.suppress(ValueError):  # a dataset of another program may have any text
             seeds = [entry.get("seed") for entry in data.storage.get_episode_metadata(data.episode_indices)]
-        env_id, action_repeat = origin(metadata)
+        env_id, action_repeat = collected_env(metadata)
     except UserError:
         raise
     except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
@@ -101,7 +101,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     return Dataset(trajectories, metadata, seeds, env_id, action_repeat)
 
 
-def origin(metadata: dict[str, Any]) -> tuple[str | None, int]:
+def collected_env(metadata: dict[str, Any]) -> tuple[str | None, int]:
     """Return the id of the environment in which a dataset was collected, if it says it, and its ``action_repeat``.
 
     :raises Exception: the metadata are damaged.

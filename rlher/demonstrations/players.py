@@ -23,11 +23,11 @@ from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
 from rlher.core.safe_files import read_json
 from rlher.core.user_code import import_object
-from rlher.demonstrations.datasets import DATASET_METADATA, data_folder, origin, read_dataset
+from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.relay import widen_goals
+from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.agent import choose_model
 from rlher.evaluation.rollout import Policy
 
@@ -70,8 +70,8 @@ def choose_player(config: PlayerConfig) -> Player:
         def make_agent(env: gym.Env) -> Policy:
             with closing(make_env(run.env)) as run_env:
                 policy = chosen.load_policy(run_env)
-            is_wide = run.env.relay.enabled  # its networks take goals of two parts
-            return (lambda obs: policy(widen_goals(obs, run.env.relay))) if is_wide else policy
+            has_hand_goal = run.env.relay.enabled  # its networks take goals of two parts
+            return (lambda obs: policy(add_hand_goal(obs, run.env.relay))) if has_hand_goal else policy
 
         return Player(
             chosen.name, run.algo.name, chosen.keys, folder, without_training_aids(run.env), make_agent, seeds
@@ -106,8 +106,8 @@ def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
     try:
-        env_id, action_repeat = origin(read_json(file))
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        env_id, action_repeat = collected_env(read_json(file))
+    except Exception as error:  # a damaged file raises many kinds
         raise DamagedFile(file, first_line(error)) from error
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")

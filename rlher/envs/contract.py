@@ -202,18 +202,19 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> C
 
 def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
-    rows = rollout.rows(CHECKED_STEPS)
-    step_rewards, infos = rollout.rewards[rows], [rollout.infos[row] for row in rows]
-    computed = single_rewards(env, rollout.achieved[rows], rollout.desired[rows], infos)
+    steps = rollout.spread_steps(CHECKED_STEPS)
+    step_rewards = rollout.rewards[steps]
+    infos = [rollout.infos[step] for step in steps]
+    computed = single_rewards(env, rollout.achieved[steps], rollout.desired[steps], infos)
     differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
-    failed = (rollout.terminated & ~rollout.info_flags(config.success_key))[rows]
+    failed = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
     except_text = "step returns the reward of compute_reward, except"
     if not differs.any():
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
-        yield "ok", f"{len(rows)} steps returned the reward of compute_reward{constant}"
+        yield "ok", f"{len(steps)} steps returned the reward of compute_reward{constant}"
     elif config.goal_independent_reward:
         yield "ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares"
-    elif not differs[~rollout.info_flags(config.crash_key)[rows]].any():
+    elif not differs[~rollout.info_flags(config.crash_key)[steps]].any():
         yield "ok", f"{except_text} on a crash (info[{config.crash_key!r}])"
     elif config.success_key is not None and not differs[~failed].any():
         penalty_text = "assumed to be a penalty that does not depend on the goal"
@@ -222,7 +223,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         example = np.argmax(differs)
         yield (
             "error",
-            f"step and compute_reward disagree on {differs.sum()} of {len(rows)} steps, for example "
+            f"step and compute_reward disagree on {differs.sum()} of {len(steps)} steps, for example "
             f"{step_rewards[example]:g} and {computed[example]:g}; return compute_reward(achieved_goal, desired_goal, "
             "info) from step, because HER uses it for virtual goals. If the difference does not depend on the goal, "
             "such as an action's cost, set env.goal_independent_reward=true.",
@@ -231,10 +232,10 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
 
 def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare ``compute_reward`` of a batch with that of its rows."""
-    rows = rollout.rows(BATCH_SIZE)
-    achieved, desired = rollout.achieved[rows], rollout.desired[rows]
+    steps = rollout.spread_steps(BATCH_SIZE)
+    achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    problem = batch_problem(env.compute_reward, achieved, desired, [rollout.infos[row] for row in rows])
+    problem = batch_problem(env.compute_reward, achieved, desired, [rollout.infos[step] for step in steps])
     if problem is None:
         yield "ok", "compute_reward takes batches"
     else:

@@ -50,7 +50,7 @@ class RandomRollout:
         """The indices of the last steps of episodes."""
         return np.flatnonzero(self.terminated | self.truncated)
 
-    def rows(self, count: int) -> np.ndarray:
+    def spread_steps(self, count: int) -> np.ndarray:
         """Return the indices of at most ``count`` steps, evenly spread."""
         return np.unique(np.linspace(0, len(self.rewards) - 1, count).astype(int))
 
@@ -111,18 +111,18 @@ def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     if all(getattr(config, name) is not None for name in PROBED):
         return replace(config, name=config.label)
     success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
-    best, rewards = _rewards(env, rollout)
+    exact_reward, rewards = _goal_rewards(env, rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
         "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
         "success_key": success_key,
         "crash_key": crash_key,
-        "max_episode_steps": _limit(env, rollout),
-        "success_reward": best if _is_sparse(best, rewards) else None,
+        "max_episode_steps": _time_limit(env, rollout),
+        "success_reward": exact_reward if _is_sparse(exact_reward, rewards) else None,
     }
     if not config.goal_independent_reward:
-        probed["reward_range"] = _range(best, rewards, rollout.rewards, crash_costs)
+        probed["reward_range"] = _reward_range(exact_reward, rewards, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
         config = replace(config, ends_on_success=ends_on_success(config, env, rollout))
@@ -133,7 +133,7 @@ def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | N
     return next((key for key in keys if any(key in info for info in rollout.infos)), None)
 
 
-def _limit(env: gym.Env, rollout: RandomRollout) -> int | None:
+def _time_limit(env: gym.Env, rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
     if env.spec is not None and env.spec.max_episode_steps is not None:
         return env.spec.max_episode_steps
@@ -142,28 +142,30 @@ def _limit(env: gym.Env, rollout: RandomRollout) -> int | None:
     return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
 
 
-def _rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[float]]:
-    """Return the reward of an exactly achieved goal, and all rewards of other pairs of recorded goals."""
-    rows = rollout.rows(GOAL_PAIRS)
-    achieved, desired = rollout.achieved[rows], rollout.desired[rows]
-    goals = np.concatenate([achieved, desired])
-    nothing: list[dict] = [{}] * len(goals)
-    exact = single_rewards(env, goals, goals, nothing)
-    others = single_rewards(env, goals, goals[::-1], nothing)  # of other times, as with hindsight
-    every = np.concatenate([exact, others]).round(6) + 0.0
-    return float(exact.max()) + 0.0, {*every.tolist()}
+def _goal_rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[float]]:
+    """Return the reward of an exactly achieved goal, and all different rewards of pairs of recorded goals."""
+    steps = rollout.spread_steps(GOAL_PAIRS)
+    goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
+    no_infos: list[dict] = [{}] * len(goals)
+    exact = single_rewards(env, goals, goals, no_infos)
+    # Pair each goal with the goal of another time, as hindsight does.
+    others = single_rewards(env, goals, goals[::-1], no_infos)
+    rewards = np.concatenate([exact, others]).round(6)
+    return float(exact.max()) + 0.0, set((rewards + 0.0).tolist())  # `+ 0.0` turns -0.0 into 0.0
 
 
-def _range(best: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool) -> list[float | None] | None:
+def _reward_range(
+    exact: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool
+) -> list[float | None] | None:
     """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
-    if _is_sparse(best, rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= best:
+    if _is_sparse(exact, rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= exact:
         return [None if crash_costs else min(rewards), max(rewards)]
-    is_negative_distance = best == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0  # penalties may be added
+    is_negative_distance = exact == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0  # penalties may be added
     return [None, 0.0] if is_negative_distance else None
 
 
-def _is_sparse(best: float, rewards: set[float]) -> bool:
-    return len(rewards) == 2 and best == max(rewards)
+def _is_sparse(exact: float, rewards: set[float]) -> bool:
+    return len(rewards) == 2 and exact == max(rewards)
 
 
 def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> bool | None:

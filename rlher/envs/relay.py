@@ -20,7 +20,7 @@ Observation = dict[str, NDArray]
 
 
 class RelayGoals(gym.Wrapper):
-    """Widen the goals of an object task by a part for the hand.
+    """Add a part for the hand to the goals of an object task.
 
     ``achieved_goal`` becomes ``[object, hand]`` and ``desired_goal`` ``[goal, 0]`` or, while the agent is sent to the
     object, ``[0, object]``. Both parts are given relative to ``relay.origin``, so that zero, which marks the unused
@@ -54,25 +54,25 @@ class RelayGoals(gym.Wrapper):
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
-        return widen_goals(observation, self._relay, self._goes_to_object(observation)), info
+        return add_hand_goal(observation, self._relay, self._goes_to_object(observation)), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step, choose the next goal, and return the reward for that goal."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         # The last step has the task's goal: only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
-        wide = widen_goals(observation, self._relay, to_object)
+        relayed = add_hand_goal(observation, self._relay, to_object)
         if to_object:  # the other goal changes the reward for the goal; what a wrapper adds, such as a cost, stays
             compute_reward = self.env.get_wrapper_attr("compute_reward")
             task = float(compute_reward(observation["achieved_goal"], observation["desired_goal"], info))
-            reward = float(reward) - task + float(self._reach_reward(wide["achieved_goal"], wide["desired_goal"]))
-        return wide, reward, terminated, truncated, info
+            reward = float(reward) - task + float(self._reach_reward(relayed["achieved_goal"], relayed["desired_goal"]))
+        return relayed, reward, terminated, truncated, info
 
     def compute_reward(self, achieved_goal: NDArray, desired_goal: NDArray, info: Any) -> Any:
-        """Return the rewards of widened goals of any leading shape."""
-        task_goal, achieved = desired_goal[..., : self._size], achieved_goal[..., : self._size]
-        inner = self.env.get_wrapper_attr("compute_reward")
-        task = inner(achieved + self._origin, task_goal + self._origin, info)
+        """Return the rewards of goals with both parts, of any leading shape."""
+        achieved = achieved_goal[..., : self._size] + self._origin
+        desired = desired_goal[..., : self._size] + self._origin
+        task = self.env.get_wrapper_attr("compute_reward")(achieved, desired, info)
         to_object = (desired_goal[..., self._size :] != 0).any(axis=-1)
         return np.where(to_object, self._reach_reward(achieved_goal, desired_goal), task)
 
@@ -102,7 +102,7 @@ class RelayGoals(gym.Wrapper):
         return bool(gap > self._relay.distance and self._rng.random() < self._relay.probability)
 
 
-def widen_goals(observation: Observation, relay: "RelayConfig", to_object: bool = False) -> Observation:
+def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: bool = False) -> Observation:
     """Return observations of any leading shape with the goals of :class:`RelayGoals`.
 
     :param to_object: show the goal "reach the object" in place of the task's.

@@ -22,22 +22,22 @@ OUTCOME_COLORS = {
 }
 
 
-def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, goal: str) -> np.ndarray:
+def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, distance: str) -> np.ndarray:
     """Return an image with a caption of two lines below it; the colour shows the outcome, or that the goal is reached.
 
     :param image: (height, width, 3), uint8.
     :param number: number of the episode, from 1.
-    :param goal: text about the goal, see :func:`goal_text`.
+    :param distance: to the goal, see :func:`distance_text`.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """
-    color, status = _status(episode, is_over)
+    color, status = _color_and_status(episode, is_over)
     strip = Image.new("RGB", (image.shape[1], HEIGHT), color)
     _draw_line(strip, 0, status, f"episode {number}")
-    _draw_line(strip, 1, goal)
+    _draw_line(strip, 1, distance)
     return np.concatenate([image, np.asarray(strip)])
 
 
-def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]:
+def _color_and_status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]:
     """Return the colour of a caption, and a text about the episode so far."""
     if is_over:
         return OUTCOME_COLORS[episode.outcome], f"{episode.outcome}, {episode.length} step{'s' * (episode.length != 1)}"
@@ -48,13 +48,15 @@ def _status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]
     return BACKGROUND, f"step {episode.length}"
 
 
-def _draw_line(strip: Image.Image, line: int, first: str, second: str = "") -> None:
-    """Draw the more important text on the left, and the other one on the right if it fits beside it."""
-    pen, font, top = ImageDraw.Draw(strip), _font(), MARGIN // 2 + line * LINE_HEIGHT
-    pen.text((MARGIN, top), first, FOREGROUND, font)
-    left = strip.width - MARGIN - font.getlength(second)
-    if left >= font.getlength(first) + 3 * MARGIN:
-        pen.text((left, top), second, FOREGROUND, font)
+def _draw_line(strip: Image.Image, line: int, left_text: str, right_text: str = "") -> None:
+    """Draw a text on the left of a line, and another one on the right if it fits beside it."""
+    pen = ImageDraw.Draw(strip)
+    font = _font()
+    top = MARGIN // 2 + line * LINE_HEIGHT
+    pen.text((MARGIN, top), left_text, FOREGROUND, font)
+    left = strip.width - MARGIN - font.getlength(right_text)
+    if left >= font.getlength(left_text) + 3 * MARGIN:
+        pen.text((left, top), right_text, FOREGROUND, font)
 
 
 @cache
@@ -62,8 +64,8 @@ def _font() -> Any:
     return ImageFont.load_default(FONT_SIZE)
 
 
-def goal_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
-    """Return how far an observation is from its goal.
+def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
+    """Return how far an observation is from its goal, as text.
 
     That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if both
     goals are bits, else the Euclidean distance between achieved and desired goal.
@@ -72,7 +74,7 @@ def goal_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
     :param env: its ``compute_reward`` is called.
     """
     low, high = config.reward_range or (0.0, 0.0)
-    # A reward without a lower bound, at less than whose maximum a goal counts as reached, is minus a distance.
+    # No lower bound, and success already below the maximum: the reward is minus a distance.
     is_minus_distance = low is None and config.success_reward != high
     if is_minus_distance:
         reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})

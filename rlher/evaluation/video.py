@@ -19,7 +19,7 @@ from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.files import output_file
 from rlher.envs.rendering import can_draw_goals, supports_rgb_array
 from rlher.envs.simulators import choose_mujoco_renderer
-from rlher.evaluation.captions import add_caption, goal_text
+from rlher.evaluation.captions import add_caption, distance_text
 from rlher.evaluation.goal_picture import GoalPicture
 from rlher.evaluation.rollout import Episode, Observation
 
@@ -111,8 +111,8 @@ class VideoRecorder:
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
         if not self._captions:
             return picture
-        goal = goal_text(self._config, self._env, observation)
-        return add_caption(picture, len(self.episodes), episode, is_over, goal)
+        distance = distance_text(self._config, self._env, observation)
+        return add_caption(picture, len(self.episodes), episode, is_over, distance)
 
 
 @contextmanager

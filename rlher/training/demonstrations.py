@@ -15,7 +15,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.demonstrations.datasets import Dataset, read_dataset
-from rlher.envs.relay import task_space, widen_goals
+from rlher.envs.relay import add_hand_goal, task_space
 from rlher.her.trajectories import Trajectory
 
 
@@ -69,5 +69,5 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     """Return an episode with the rewards and goals that the training environment would have shown."""
     observations = trajectory.observations
     if env.relay.enabled:
-        observations = widen_goals(dict(observations), env.relay)
+        observations = add_hand_goal(dict(observations), env.relay)
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)

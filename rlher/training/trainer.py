@@ -124,7 +124,7 @@ class Trainer:
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
-                    self.evaluation_callback.record_pending()
+                    self.evaluation_callback.finish_pending()
                 raise
             finally:
                 self._write_last_model()

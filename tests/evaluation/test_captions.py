@@ -51,16 +51,16 @@ def test_the_outcome_has_a_colour_and_a_text() -> None:
     assert len({text_pixels(strip).tobytes() for strip in texts}) == 6
 
 
-def goal_text(config: EnvConfig) -> str:
+def distance(config: EnvConfig) -> str:
     env = make_env(config)
     observation, _ = env.reset(seed=1)
-    return captions.goal_text(config, env, observation)
+    return captions.distance_text(config, env, observation)
 
 
 def test_the_distance_to_the_goal_suits_the_environment() -> None:
-    assert goal_text(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 6}, reward_range=[-1, 0])) == "4 of 6 bits wrong"
-    parking = goal_text(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
+    assert distance(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 6}, reward_range=[-1, 0])) == "4 of 6 bits wrong"
+    parking = distance(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
     assert parking.startswith("distance 0.")
-    reach = goal_text(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[-1.0, 0.0]))
+    reach = distance(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[-1.0, 0.0]))
     assert 0.0 < float(reach.split()[1]) < 0.3, "in metres"
-    assert goal_text(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[None, 0.0])) == reach
+    assert distance(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[None, 0.0])) == reach

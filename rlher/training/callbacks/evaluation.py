@@ -71,11 +71,11 @@ class EvaluationCallback(BaseCallback):
         self._evaluate_if_due()
         must_wait = self._on_evaluation is not None  # it may end the run
         while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].futures)):
-            self._record_first()
+            self._finish_oldest()
 
     def _on_training_end(self) -> None:
         self._evaluate_if_due()
-        self.record_pending()
+        self.finish_pending()
 
     def _on_step(self) -> bool:
         return True
@@ -83,7 +83,7 @@ class EvaluationCallback(BaseCallback):
     def _evaluate_if_due(self) -> None:
         if self.model.num_timesteps >= self._next:
             while len(self._pending) >= (self._run.config.eval.workers or 1):
-                self._record_first()
+                self._finish_oldest()
             self.evaluate()
             self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
 
@@ -104,16 +104,16 @@ class EvaluationCallback(BaseCallback):
         config = self._run.config.eval
         self._pending.append(PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed)))
 
-    def record_pending(self) -> None:
-        """Wait for the evaluations in progress, if any, and record them.
+    def finish_pending(self) -> None:
+        """Wait for the evaluations in progress, if any, and record their results.
 
         :raises RunError: the environment failed in an evaluation.
         """
         while self._pending:
-            self._record_first()
+            self._finish_oldest()
 
-    def _record_first(self) -> None:
-        """Wait for the oldest of the evaluations in progress, and record it."""
+    def _finish_oldest(self) -> None:
+        """Wait for the oldest evaluation in progress, and record its result."""
         evaluated = self._pending.popleft()
         values = {**summarize(wait_for_episodes(evaluated.futures)), **evaluated.row}
         row = {name: values[name] for name in COLUMNS}

@@ -123,7 +123,7 @@ class CheckpointCallback(BaseCallback):
         :raises RunError: the environment failed in the evaluation.
         :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
         """
-        self._evaluations.record_pending()
+        self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
         if all_finite(self.model):  # else the next evaluation ends the run; earlier checkpoints stay valid
             checkpoint_files.write(self._run.checkpoints_path, self.model.num_timesteps, self._fill)
