@@ -88,11 +88,11 @@ class ActorCritic(FastUpdate):
         polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
-        loss, errors = self.valid_loss(self.critic_loss(batch), "critic_loss")
+        loss, errors = self.critic_loss(batch)
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
     def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor, tuple[th.Tensor, ...]]:
-        loss, auxiliary = self.valid_loss(self.actor_loss(batch), "actor_loss")
+        loss, auxiliary = self.actor_loss(batch)
         losses = {"actor_loss": loss.detach()}
         if batch.demonstrations is not None:
             loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)

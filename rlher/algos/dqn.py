@@ -43,7 +43,7 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         return batch.mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
-        loss, errors = self.valid_loss(self.loss(batch), "loss")
+        loss, errors = self.loss(batch)
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 

@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import FastUpdate
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions
@@ -22,7 +21,7 @@ from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, describe_error, describe_value, did_you_mean, first_line
+from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
@@ -172,29 +171,9 @@ def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any)
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
     try:
-        model = model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
+        return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except CONFIG_ERRORS as error:
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
-    if extractor := algo.policy_kwargs.get("features_extractor_class"):
-        _require_valid_extractor(extractor, model)
-    return model
-
-
-def _require_valid_extractor(name: str, model: FastUpdate) -> None:
-    """Raise UserError unless a features extractor returns ``features_dim`` numbers for an observation of zeros."""
-    network: Any = model.networks()[0]
-    what = f"algo.policy_kwargs.features_extractor_class={name}"
-    zeros = {key: np.zeros(space.shape or (), space.dtype) for key, space in network.observation_space.items()}
-    network.set_training_mode(False)
-    try:
-        with th.no_grad(), preserve_rng_state():
-            returned = network.extract_features(network.obs_to_tensor(zeros)[0], network.features_extractor)
-    except Exception as error:
-        raise UserError(f"{what} raised {describe_error(error)}.") from error
-    size = network.features_dim
-    if not isinstance(returned, th.Tensor) or returned.shape != (1, size):
-        got = f"{describe_value(returned)} for one observation"
-        raise UserError(f"{what} returned {got}, but its features_dim={size} needs the shape (1, {size}).")
 
 
 def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:

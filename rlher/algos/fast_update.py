@@ -13,7 +13,6 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
-from rlher.core.errors import RunError, describe_value
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
@@ -145,33 +144,14 @@ class FastUpdate(TrainingLoop):
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            returned = self.update(self._update_batch(samples), step)
-            try:
-                losses, errors = returned
-                for name, loss in losses.items():
-                    history[name].append(th.as_tensor(loss).reshape(()))
-            except (TypeError, ValueError, AttributeError, RuntimeError):
-                expected = "a mapping of names to single numbers, and the TD errors"
-                raise self._wrong_return("update", returned, expected) from None
+            logged, errors = self.update(self._update_batch(samples), step)
+            for name, value in logged.items():
+                history[name].append(value)
             if getattr(samples, "indices", None) is not None:
                 buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
-
-    def valid_loss(self, returned: Any, method: str) -> tuple[Any, Any]:
-        """Return what a loss method returned, after a check, because a user's class may have replaced the method.
-
-        :raises RunError: it is not a tuple of a scalar with a gradient and another value.
-        """
-        is_pair = isinstance(returned, tuple) and len(returned) == 2
-        loss = returned[0] if is_pair else None
-        if isinstance(loss, th.Tensor) and loss.numel() == 1 and loss.requires_grad:
-            return returned
-        raise self._wrong_return(method, returned, "a loss with one element and a gradient, and another value")
-
-    def _wrong_return(self, method: str, returned: Any, expected: str) -> RunError:
-        return RunError(f"{method} of {type(self).__name__} returned {describe_value(returned)}, not {expected}.")
 
     def _update_batch(self, samples: Any) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
