@@ -48,7 +48,8 @@ class GoalNormalizer(nn.Module):
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # Indices of the goals' entries: (2, parts, entries of a part), the achieved goal first.
         self._goals = goals.reshape(2, goal_parts, -1)
-        # (n, entries of a part): every part of both goals has the mean of the statistics of these n.
+        # Entries whose statistics are averaged. Without parts: both goals. With parts: all parts of the achieved goal.
+        # Every part of both goals gets this average. The shape is (averaged, entries of a part).
         self._pooled = self._goals[:, 0] if goal_parts == 1 else self._goals[0]
         self._is_centred = np.ones(total)
         self._is_centred[self._goals] = goal_parts == 1
@@ -68,17 +69,14 @@ class GoalNormalizer(nn.Module):
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
         old, var, count = self.mean.numpy(force=True), self.var.numpy(force=True), float(self.count)
         differences, total = rows - old, count + len(rows)
-        mean = old + self._share(differences.sum(axis=0)) * (self._is_centred / total)
-        squares = self._share((differences * (rows - mean)).sum(axis=0))
+        mean = old + self._pool_goals(differences.sum(axis=0)) * (self._is_centred / total)
+        squares = self._pool_goals((differences * (rows - mean)).sum(axis=0))
         self.var.copy_(th.from_numpy((var * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count.fill_(total)
 
-    def _share(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums by entry. In each part of both goals they are replaced by one mean.
-
-        Without parts it is the mean over both goals; with parts, the mean over the parts of the achieved goal.
-        """
+    def _pool_goals(self, sums: np.ndarray) -> np.ndarray:
+        """Replace the sums of each part of both goals by the average of the pooled entries, and return all sums."""
         mean = sums[self._pooled].sum(axis=0) / len(self._pooled)
         sums[self._goals] = mean
         return sums

@@ -42,11 +42,11 @@ def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     """
     count = quantiles.shape[-1]
     share = ((th.arange(count, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / count).unsqueeze(-1)
-    # The gradient is computed here: autograd would pass over all (…, n, m) pairs twice as often.
     with th.no_grad():
         delta = targets.unsqueeze(-2) - quantiles.unsqueeze(-1)
         clipped = delta.clamp(-1, 1)
         slopes = th.addcmul(share * clipped, 1 - 2 * share, clipped.clamp(max=0))  # |share - (delta < 0)| * clipped
         loss = (slopes * delta.sub_(clipped, alpha=0.5)).mean(dim=-1)
-        slope = slopes.mean(dim=-1)
+        slope = slopes.mean(dim=-1)  # minus the gradient of the loss
+    # The last term is 0; its gradient with respect to `quantiles` is -slope, so autograd does not visit the (n, m) pairs.
     return loss - slope * (quantiles - quantiles.detach())

@@ -78,8 +78,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :mod:`rlher.her.strategies`.
     :param copy_info_dict: store each step's info for ``compute_reward``.
     :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
-    :param keep_goal_independent_reward: add to ``compute_reward`` under the new goal what the stored reward differs by
-        from ``compute_reward`` under the original goal, such as a crash penalty.
+    :param keep_goal_independent_reward: keep the goal-independent part of the stored reward, such as a crash penalty:
+        stored reward minus ``compute_reward`` under the original goal.
     :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: the greater value of a
         sparse reward.

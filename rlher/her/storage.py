@@ -329,7 +329,10 @@ class Storage:
         return ids >> RING_SHIFT == self.n_envs
 
     def _copy_first_rows(self) -> None:
-        """Copy each ring's first row behind its last one; :meth:`add` writes only the first rows themselves."""
+        """Refresh the copy of each ring's first row that lies behind its last row.
+
+        :meth:`add` does not keep these copies up to date.
+        """
         self.rows.put(self._wrap_positions, self.rows.take(self.starts))
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
