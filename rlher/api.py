@@ -34,7 +34,7 @@ from rlher.core.nested import flatten
 from rlher.core.safe_files import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training.start import start_training
+from rlher.training.start import train_or_resume
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -173,7 +173,7 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command = quote_command(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
-            _finished_run(*start_training(changed_config(self.config, overrides), command, self._run))
+            _finished_run(*train_or_resume(changed_config(self.config, overrides), command, self._run))
         finally:
             self._reload()
         return self
@@ -261,7 +261,7 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(TrainConfig, overrides)
     command = quote_command(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*start_training(config, command))
+    return _finished_run(*train_or_resume(config, command))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

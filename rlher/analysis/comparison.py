@@ -9,7 +9,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from rlher.analysis.grouping import Group, load_groups, number_of_seeds
 from rlher.analysis.tables import MISSING, Cells, NumbersRow, Table
@@ -26,12 +25,12 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 def load_compared(config: CurvesConfig) -> list[Group]:
     """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config.runs, config.logs, config.by)
-    if note := few_seeds(groups):
+    if note := few_seeds_message(groups):
         warn(note)
     return groups
 
 
-def few_seeds(groups: Iterable[Group]) -> str:
+def few_seeds_message(groups: Iterable[Group]) -> str:
     """Return a message that names the groups with too few seeds for an interval, empty if there are none."""
     few = [group.name for group in groups if len(group.runs) < MIN_SEEDS]
     return f"fewer than {MIN_SEEDS} seeds, so no interval, probability or profile for {'; '.join(few)}." if few else ""
@@ -195,7 +194,7 @@ def improvements(groups: Sequence[Group]) -> Table:
     """Return the probability of improvement for each pair of groups A, B of one environment with enough seeds.
 
     It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
-    and ``high`` are its 95 % bootstrap interval, widened to :func:`improvement_interval`.
+    and ``high`` are its 95 % bootstrap interval, widened to :func:`rlher.core.stats.improvement_interval`.
     """
     rows = []
     for a, b in combinations(groups, 2):
@@ -203,36 +202,12 @@ def improvements(groups: Sequence[Group]) -> Table:
             continue
         x, y = final_success_rates(a), final_success_rates(b)
         probability = float(stats.probability_of_improvement(x, y))
-        at_least = improvement_interval(probability, len(x), len(y))
-        low, high = stats.bootstrap_interval([x, y], stats.probability_of_improvement, at_least)
+        score_interval = stats.improvement_interval(probability, len(x), len(y))
+        low, high = stats.bootstrap_interval([x, y], stats.probability_of_improvement, score_interval)
         rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
     numbers = pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
     title = "Probability that a run of A succeeds more often than one of B, with 95 % intervals in brackets"
     return Table(title, numbers, _improvement_cells, "improvement")
-
-
-def improvement_interval(probability: float, m: int, n: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a probability of improvement, both ends in [0, 1].
-
-    Method 5 of Newcombe 2006 (Statistics in Medicine 25(4), 559-573, doi:10.1002/sim.2324). As Wilson's interval does
-    for a proportion, it takes the variance at the end of the interval, and so does not shrink to nothing at 0 and 1:
-    three seeds that all beat three others give [0.50, 1.00].
-
-    :param probability: Mann-Whitney statistic over ``m * n``.
-    :param m: runs of A.
-    :param n: runs of B.
-    """
-    z = scipy.stats.norm.ppf(0.975)
-    extra = (m + n) / 2 - 1
-
-    def excess(theta: float, estimate: float) -> float:
-        variance = theta * (1 - theta) * (1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
-        return (estimate - theta) ** 2 - z**2 * variance
-
-    def lower(estimate: float) -> float:
-        return float(scipy.optimize.brentq(excess, 0, min(estimate, 1 - 1e-9), args=(estimate,)))
-
-    return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
 
 
 def _improvement_cells(row: NumbersRow) -> Cells:

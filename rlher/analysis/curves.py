@@ -22,7 +22,7 @@ MAX_POINTS = 500
 class GroupCurve:
     """The learning curve of a group.
 
-    :param seeds: y by x of each run with numbers in both columns.
+    :param run_curves: y by x of each run with numbers in both columns.
     :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
         evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
         The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs;
@@ -30,13 +30,18 @@ class GroupCurve:
     """
 
     group: Group
-    seeds: list[pd.Series]
+    run_curves: list[pd.Series]
     mean: pd.DataFrame
+
+    @property
+    def n_seeds(self) -> int:
+        """Number of runs with numbers in both columns."""
+        return len(self.run_curves)
 
     @property
     def has_band(self) -> bool:
         """Whether there are enough seeds for an interval."""
-        return len(self.seeds) >= stats.MIN_SEEDS and not self.mean.empty
+        return self.n_seeds >= stats.MIN_SEEDS and not self.mean.empty
 
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
@@ -49,32 +54,32 @@ def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> l
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    curves = [curve for curve in (aggregate(group, x, y, smooth) for group in groups) if curve.seeds]
+    curves = [curve for curve in (aggregate(group, x, y, smooth) for group in groups) if curve.run_curves]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
     return curves
 
 
 def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
-    """Return the learning curve of a group; without seeds if no run has numbers in both columns.
+    """Return the learning curve of a group; without curves of runs if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
     :param smooth: number of points in the running mean of each run, which is centred.
     """
-    points = {run: run.points(x, y) for run in group.runs}
-    seeds = [series.rolling(smooth, min_periods=1, center=True).mean() for series in points.values() if len(series)]
+    points = {run: series for run in group.runs if len(series := run.points(x, y))}
+    run_curves = [series.rolling(smooth, min_periods=1, center=True).mean() for series in points.values()]
     # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
-    table = pd.concat(seeds, axis=1, sort=True) if seeds else pd.DataFrame()
+    table = pd.concat(run_curves, axis=1, sort=True) if run_curves else pd.DataFrame()
     between = table.interpolate(method="index", limit_area="inside")
     common = (between.ffill() if x == "wall_seconds" else between).dropna()
     if common.empty:
-        return GroupCurve(group, seeds, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float))
+        return GroupCurve(group, run_curves, pd.DataFrame(columns=["iqm", "low", "high"], dtype=float))
     if len(common) > MAX_POINTS:
         common = common.iloc[np.linspace(0, len(common) - 1, MAX_POINTS).round().astype(int)]
     values = common.to_numpy().T
-    episodes = sum(run.episodes for run, series in points.items() if len(series))
-    at_least = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if y in EVALUATION_RATES else None
-    low, high = stats.bootstrap_interval([values], stats.iqm, at_least)
+    episodes = sum(run.episodes for run in points)
+    wilson = stats.wilson((values.mean(axis=0) * episodes).round(), episodes) if y in EVALUATION_RATES else None
+    low, high = stats.bootstrap_interval([values], stats.iqm, wilson)
     mean = pd.DataFrame({"iqm": stats.iqm(values), "low": low, "high": high}, index=common.index)
-    return GroupCurve(group, seeds, mean)
+    return GroupCurve(group, run_curves, mean)

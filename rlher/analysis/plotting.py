@@ -227,7 +227,7 @@ def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve
 
 def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     lines = [
-        curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=len(curve.seeds))
+        curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=curve.n_seeds)
         for curve in curves
     ]
     return pd.concat(lines, ignore_index=True)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
@@ -341,12 +341,12 @@ def _draw_panel(
     :param with_seeds: draw the runs of groups with a band as well, if there are few groups.
     """
     x_axis, y_axis = axis_of(x), axis_of(y)
-    drawn = [curve for curve in curves if curve.seeds]
+    drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
         style, mean = styles[curve.group.label], curve.mean
         if _shows_seeds(curve, len(drawn), with_seeds):
-            for seed in curve.seeds:
-                panel.plot(seed.index / x_axis.unit, seed, color=style["color"], linewidth=0.6, alpha=0.5)
+            for run_curve in curve.run_curves:
+                panel.plot(run_curve.index / x_axis.unit, run_curve, color=style["color"], linewidth=0.6, alpha=0.5)
         if curve.has_band:
             shade = {"color": style["color"], "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
             panel.fill_between(mean.index / x_axis.unit, mean["low"], mean["high"], **shade)
@@ -366,7 +366,7 @@ def _draw_panel(
 
 def _shows_seeds(curve: GroupCurve, groups: int, with_seeds: bool = True) -> bool:
     """Return whether the runs of a group are drawn, in a panel with this number of groups."""
-    return len(curve.seeds) > 1 and (not curve.has_band or (with_seeds and groups <= MAX_WITH_SEEDS))
+    return curve.n_seeds > 1 and (not curve.has_band or (with_seeds and groups <= MAX_WITH_SEEDS))
 
 
 def _legend_entries(
@@ -378,7 +378,7 @@ def _legend_entries(
     """
     by_label: dict[str, list[GroupCurve]] = {}
     for curve in curves:
-        if curve.seeds:
+        if curve.run_curves:
             by_label.setdefault(curve.group.label, []).append(curve)
     characters = int(figure.get_figwidth() * CHARACTERS_PER_INCH) - LEGEND_LINE
     wrap = textwrap.TextWrapper(max(characters, 1), max_lines=20, placeholder="…")
@@ -388,7 +388,7 @@ def _legend_entries(
         if all(len(curve.mean) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
-        seeds = f" ({number_of_seeds([len(curve.seeds) for curve in members])})" if with_seeds else ""
+        seeds = f" ({number_of_seeds([curve.n_seeds for curve in members])})" if with_seeds else ""
         texts.append(wrap.fill(escape_control(label + seeds)))
     return lines, texts
 
@@ -407,8 +407,8 @@ def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], ti
 
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     """Return a text that explains the lines and bands of charts, one for each environment."""
-    seeds = {len(curve.seeds) for curve in curves}
-    groups = Counter(curve.group.env for curve in curves if curve.seeds)
+    seeds = {curve.n_seeds for curve in curves}
+    groups = Counter(curve.group.env for curve in curves if curve.run_curves)
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]
     else:

@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from rlher import __version__
-from rlher.analysis.comparison import few_seeds, tables
+from rlher.analysis.comparison import few_seeds_message, tables
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
@@ -117,7 +117,7 @@ def render(
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
         caption=caption(curves, Y),
-        few_seeds=few_seeds(groups),
+        few_seeds_message=few_seeds_message(groups),
         tables=tables(groups),
         clips=clips,
         studies=studies,
@@ -134,7 +134,8 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
-        if len({value for curve in small for seed in curve.seeds for value in seed}) > 1:  # else it shows nothing
+        values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
+        if len(values) > 1:  # else the chart shows nothing
             training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
     return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
 

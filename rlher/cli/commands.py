@@ -71,9 +71,9 @@ def resume(overrides: Mapping[str, Any], command_line: str) -> int:
 
 
 def _train(config: TrainConfig, command_line: str, resumed: "RunFolder | None" = None) -> int:
-    from rlher.training.start import start_training
+    from rlher.training.start import train_or_resume
 
-    run_folder, result = start_training(config, command_line, resumed)
+    run_folder, result = train_or_resume(config, command_line, resumed)
     from rlher.training.result import print_result
 
     print_result(run_folder, result)

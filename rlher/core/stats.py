@@ -27,7 +27,8 @@ def wilson(successes: Any, trials: int, confidence: float = 0.95) -> Interval:
     :param successes: a number, or an array for an interval of each.
     """
     # scipy.stats.binomtest agrees to 15 digits, but its import takes a second of every run.
-    z, rate = NormalDist().inv_cdf(0.5 + 0.5 * confidence), successes / trials
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    rate = successes / trials
     scale = 2 * (trials + z**2)
     center = (2 * trials * rate + z**2) / scale
     delta = z / scale * np.sqrt(4 * trials * rate * (1 - rate) + z**2)
@@ -58,6 +59,30 @@ def probability_of_improvement(x: NDArray, y: NDArray, axis: int = 0) -> NDArray
     return scipy.stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
 
 
+def improvement_interval(probability: float, m: int, n: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a probability of improvement, both ends in [0, 1].
+
+    Method 5 of Newcombe 2006 (Statistics in Medicine 25(4), 559-573, doi:10.1002/sim.2324). As Wilson's interval does
+    for a proportion, it takes the variance at the end of the interval, and so does not shrink to nothing at 0 and 1:
+    three seeds that all beat three others give [0.50, 1.00].
+
+    :param probability: that a run of x beats a run of y, as :func:`probability_of_improvement` returns it.
+    :param m: runs of x.
+    :param n: runs of y.
+    """
+    z = scipy.stats.norm.ppf(0.975)
+    extra = (m + n) / 2 - 1
+
+    def excess(theta: float, estimate: float) -> float:
+        variance = theta * (1 - theta) * (1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
+        return (estimate - theta) ** 2 - z**2 * variance
+
+    def lower(estimate: float) -> float:
+        return float(scipy.optimize.brentq(excess, 0, min(estimate, 1 - 1e-9), args=(estimate,)))
+
+    return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
+
+
 def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
     """Return the share of runs whose score is above each level.
 
@@ -67,13 +92,14 @@ def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
 
 
 def bootstrap_interval(
-    samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, at_least: Interval | None = None
+    samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, widen_to: Interval | None = None
 ) -> Interval:
     """Return the 95 % percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
 
     :param samples: arrays of runs, along their first axis, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
-    :param at_least: an interval that the result contains: three seeds at 100 % do not prove 100 %.
+    :param widen_to: an interval that the result is widened to contain, such as Wilson's over all episodes. Without it,
+        three seeds at 100 % would give [100 %, 100 %].
     :return: lower and upper end, of the shape of one statistic; NaN if a sample has fewer than :data:`MIN_SEEDS` runs.
     """
     if min(map(len, samples)) < MIN_SEEDS:
@@ -91,7 +117,7 @@ def bootstrap_interval(
         batch=500,
         rng=np.random.default_rng(SEED),
     ).confidence_interval
-    return (low, high) if at_least is None else (np.minimum(low, at_least[0]), np.maximum(high, at_least[1]))
+    return (low, high) if widen_to is None else (np.minimum(low, widen_to[0]), np.maximum(high, widen_to[1]))
 
 
 def difference_interval(
@@ -112,10 +138,12 @@ def difference_interval(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of "precision loss" where one side's values are all equal
             welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
-        low, high = float(welch.low), float(welch.high)
+        low = float(welch.low)
+        high = float(welch.high)
     if episodes is not None:
-        below, above = _newcombe(treated, control, episodes, confidence)
-        low, high = max(min(low, below), -1.0), min(max(high, above), 1.0)
+        newcombe_low, newcombe_high = _newcombe(treated, control, episodes, confidence)
+        low = max(min(low, newcombe_low), -1.0)
+        high = min(max(high, newcombe_high), 1.0)
     return gain, low, high
 
 
@@ -123,8 +151,10 @@ def _newcombe(
     treated: Sequence[float], control: Sequence[float], episodes: int, confidence: float
 ) -> tuple[float, float]:
     """Return Newcombe's interval of the difference of two proportions (method 10 of his 1998 paper)."""
-    first, second = float(np.mean(treated)), float(np.mean(control))
-    low, high = wilson(round(first * len(treated) * episodes), len(treated) * episodes, confidence)
-    other_low, other_high = wilson(round(second * len(control) * episodes), len(control) * episodes, confidence)
-    gain = first - second
-    return gain - hypot(first - low, other_high - second), gain + hypot(high - first, second - other_low)
+    first = float(np.mean(treated))
+    second = float(np.mean(control))
+    first_low, first_high = wilson(round(first * len(treated) * episodes), len(treated) * episodes, confidence)
+    second_low, second_high = wilson(round(second * len(control) * episodes), len(control) * episodes, confidence)
+    below = hypot(first - first_low, second_high - second)
+    above = hypot(first_high - first, second - second_low)
+    return first - second - below, first - second + above

@@ -115,7 +115,7 @@ class Sweep(Jobs):
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_or_resume, run.config, run.command), run.log)
+            yield Job(run, partial(train_job, run.config, run.command), run.log)
 
     def on_end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
@@ -200,7 +200,7 @@ def _distinct_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     return list(runs.values())
 
 
-def train_or_resume(config: TrainConfig, command: str) -> None:
+def train_job(config: TrainConfig, command: str) -> None:
     """Train a run in a worker, or resume it if it has a folder.
 
     :param command: its command line, for the run folder.

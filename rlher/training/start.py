@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
 
-def start_training(
+def train_or_resume(
     config: TrainConfig, command: str, resumed: "RunFolder | None" = None
 ) -> "tuple[RunFolder, RunResult]":
     """Train a new run, or resume one, and return its folder and result.

@@ -12,12 +12,11 @@ from rlher.config.training import TrainConfig
 from rlher.core.errors import ReportedError, RunError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.files import write_json
 from rlher.core.signals import StopRequest
-from rlher.evaluation.metrics import summarize
+from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder
-from rlher.training.best_model import best_row
 from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
 from rlher.training.callbacks.pretraining import PretrainCallback
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback

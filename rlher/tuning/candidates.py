@@ -54,7 +54,7 @@ class Candidate:
             "auc": [score.auc for score in self.scores],
             "saved_seconds": [score.saved_seconds for score in self.scores],
             "steps": mean.steps,
-            "reached": mean.solved_share,
+            "share_at_90": mean.share_at_90,
             "gain": self.gain,
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
@@ -69,7 +69,7 @@ def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
         "final success": f"{np.mean(candidate['success']):.1%}",
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("reached", 1.0)),
+        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_90", 1.0)),
         "difference to baseline": "" if number == BASELINE_NUMBER else format_gain(candidate["gain"]),
         "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
     }

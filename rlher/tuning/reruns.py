@@ -11,9 +11,9 @@ from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.objective import StudySpec, TrialReporter
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
+from rlher.tuning.study_spec import StudySpec, TrialReporter
 from rlher.tuning.study_storage import BASELINE, open_study
 from rlher.tuning.trials import checked_params, counted_trials, rank_trials
 

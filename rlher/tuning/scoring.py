@@ -22,7 +22,7 @@ class Score:
     :param auc: mean success rate of all evaluations, the area under the success curve, in [0, 1].
     :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
-    :param solved_share: share of the runs that reached 90 %.
+    :param share_at_90: share of the runs that reached 90 %.
     :param saved_seconds: see :func:`saved_seconds`.
     """
 
@@ -30,7 +30,7 @@ class Score:
     auc: float
     steps: float
     mean_reward: float
-    solved_share: float
+    share_at_90: float
     saved_seconds: float
 
 
@@ -47,7 +47,7 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
         auc=_mean(rows, "success_rate"),
         steps=float(min(reached, default=rows[-1]["timesteps"])),
         mean_reward=_mean(last, "mean_reward"),
-        solved_share=float(bool(reached)),
+        share_at_90=float(bool(reached)),
         saved_seconds=saved_seconds(rows, time_limit),
     )
 
@@ -94,9 +94,9 @@ def score_of(trial: FrozenTrial) -> Score:
     return Score(**{name: trial.user_attrs[name] for name in SCORE_KEYS})
 
 
-def format_steps(steps: float, solved_share: float) -> str:
+def format_steps(steps: float, share_at_90: float) -> str:
     """Return the steps to 90 % for a table: "–" if no run got there, "≥" before the mean if some did not."""
-    return f"{'≥' if solved_share < 1 else ''}{steps:,.0f}" if solved_share else "–"
+    return f"{'≥' if share_at_90 < 1 else ''}{steps:,.0f}" if share_at_90 else "–"
 
 
 def _mean(rows: EvaluationRows, column: str) -> float:

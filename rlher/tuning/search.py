@@ -24,11 +24,11 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.candidates import compare_candidates
-from rlher.tuning.objective import SearchSpec
 from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.reruns import RERUN_SPACE, RerunSpec, open_reruns, select_candidates
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
+from rlher.tuning.study_spec import SearchSpec
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason

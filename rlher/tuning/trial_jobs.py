@@ -23,8 +23,8 @@ from rlher.core.errors import describe_error
 from rlher.core.safe_files import finite_float
 from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import ProgressRow
-from rlher.tuning.objective import StudySpec
 from rlher.tuning.samplers import make_pruner
+from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_table import HEADINGS, trial_row
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, rank_trials
@@ -40,7 +40,7 @@ class TrialJobs(Jobs):
 
     columns = HEADINGS
 
-    def __init__(self, study: Study, spec: StudySpec, title: str = "") -> None:
+    def __init__(self, study: Study, spec: StudySpec, title: str) -> None:
         self.title, self.total = title, spec.total
         self._study, self._spec = study, spec
         self._running: list[Trial] = []

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import scipy
 
 from rlher.analysis import comparison, plotting
 from rlher.analysis.grouping import load_groups
@@ -38,20 +37,6 @@ def test_fewer_than_three_seeds_have_no_interval(rlher, make_run: Make) -> None:
     assert "Some-v0, one" in done.err
     assert "[" not in done.out, "an interval"
     assert done.out.count("Some-v0") == 2, "only the summary"
-
-
-@pytest.mark.parametrize(("probability", "m", "n"), [(0, 3, 3), (0.2, 3, 5), (0.89, 3, 3)])
-def test_the_score_interval_solves_its_equation(probability: float, m: int, n: int) -> None:
-    """Newcombe 2006, method 5: both ends are z standard errors away, with the standard error at that end."""
-    low, high = comparison.improvement_interval(probability, m, n)
-    assert 0 <= low <= probability <= high <= 1
-    extra = (m + n) / 2 - 1
-    for end in (low, high):
-        if 0 < end < 1:
-            variance = end * (1 - end) * (1 + extra * (1 - end) / (2 - end) + extra * end / (1 + end)) / (m * n)
-            assert abs(probability - end) / np.sqrt(variance) == pytest.approx(scipy.stats.norm.ppf(0.975))
-    mirrored = comparison.improvement_interval(1 - probability, m, n)
-    assert mirrored == pytest.approx((1 - high, 1 - low))
 
 
 @pytest.fixture

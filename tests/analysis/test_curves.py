@@ -26,7 +26,7 @@ def test_runs_without_a_common_range_are_drawn_without_a_mean(rlher, make_run: M
     make_run("a", 0, freq=100, rows=2)
     make_run("b", 1, freq=500, rows=2)
     curve = curves.aggregate(load_group(Path("logs")), "timesteps", "success_rate")
-    assert (len(curve.seeds), len(curve.mean)) == (2, 0)
+    assert (len(curve.run_curves), len(curve.mean)) == (2, 0)
     over_time = curves.aggregate(load_group(Path("logs")), "wall_seconds", "success_rate").mean
     assert len(over_time) == 2, "one that has ended keeps its last value"
     for words in (["plot", "--csv", "a.csv"], ["report"]):

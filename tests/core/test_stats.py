@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 
 from rlher.core import stats
 
@@ -61,3 +62,17 @@ def test_scores_above_1_count_as_1() -> None:
 def test_ties_count_half() -> None:
     assert stats.probability_of_improvement(np.ones(3), np.ones(4)) == 0.5
     assert stats.probability_of_improvement(np.array([1.0, 1.0]), np.array([0.0, 1.0])) == 0.75
+
+
+@pytest.mark.parametrize(("probability", "m", "n"), [(0, 3, 3), (0.2, 3, 5), (0.89, 3, 3)])
+def test_the_score_interval_solves_its_equation(probability: float, m: int, n: int) -> None:
+    """Newcombe 2006, method 5: both ends are z standard errors away, with the standard error at that end."""
+    low, high = stats.improvement_interval(probability, m, n)
+    assert 0 <= low <= probability <= high <= 1
+    extra = (m + n) / 2 - 1
+    for end in (low, high):
+        if 0 < end < 1:
+            variance = end * (1 - end) * (1 + extra * (1 - end) / (2 - end) + extra * end / (1 + end)) / (m * n)
+            assert abs(probability - end) / np.sqrt(variance) == pytest.approx(scipy.stats.norm.ppf(0.975))
+    mirrored = stats.improvement_interval(1 - probability, m, n)
+    assert mirrored == pytest.approx((1 - high, 1 - low))

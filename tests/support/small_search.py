@@ -13,8 +13,8 @@ from rlher.config.conf_files import conf_env
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.tuning.objective import SearchSpec, StudySpec
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
+from rlher.tuning.study_spec import SearchSpec, StudySpec
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]

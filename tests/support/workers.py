@@ -12,8 +12,8 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.tuning.objective import StudySpec
 from rlher.tuning.scoring import Score
+from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import counted_trials
@@ -47,7 +47,7 @@ class QuadraticSpec(StudySpec):
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
         report(trial, x)
-        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, solved_share=0, saved_seconds=0)
+        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, share_at_90=0, saved_seconds=0)
 
 
 @wait_for_database
@@ -70,7 +70,7 @@ def new_study(
 def run_trials(study: Study, spec: StudySpec, workers: int) -> None:
     """Run the trials of a study without showing progress."""
     with Pool(replace(spec.config, workers=workers), ray_retries=0) as pool:
-        run_jobs(TrialJobs(study, spec), pool, show_progress=False)
+        run_jobs(TrialJobs(study, spec, "quadratic"), pool, show_progress=False)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

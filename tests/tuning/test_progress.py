@@ -11,8 +11,8 @@ from optuna.study import Study
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
-from rlher.tuning.objective import SearchSpec
 from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.study_spec import SearchSpec
 from rlher.tuning.trial_jobs import TrialJobs
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal

@@ -13,7 +13,7 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.objective import StudySpec
+from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import run_and_record
 from rlher.tuning.trials import HEARTBEAT, counted_trials

@@ -11,11 +11,11 @@ from stable_baselines3.common.logger import KVWriter
 
 from rlher.core.errors import RunError
 from rlher.core.files import write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, summarize
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-from rlher.training.best_model import best_row, keep_model, record_clip
+from rlher.training.evaluated_model import keep_model, record_clip
 
 OnEvaluation = Callable[[EvaluationRows], None] | None
 """A function that is called with the rows of all evaluations after each evaluation, or None."""

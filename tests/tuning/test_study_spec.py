@@ -15,9 +15,9 @@ from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import UserError
-from rlher.tuning.objective import RunFailed
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunSpec
 from rlher.tuning.scoring import SCORE_KEYS, has_score
+from rlher.tuning.study_spec import RunFailed
 from rlher.tuning.trials import rank_trials
 from tests.support.small_search import run_here, small_search
 

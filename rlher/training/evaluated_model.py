@@ -1,8 +1,7 @@
-"""The best model of a run, and the optional files of each evaluated model: its weights, and a video clip of it."""
+"""The optional files of each evaluated model: its weights, and a video clip of it."""
 
 import io
 from contextlib import closing
-from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
@@ -10,17 +9,11 @@ from rlher.core.files import write_bytes
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model
-from rlher.evaluation.metrics import EvaluationRows
 from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run.run_folder import RunFolder
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
-
-
-def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
-    """Return the row with the highest success rate; ties go to the higher return, then to the later row."""
-    return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)
 
 
 def keep_model(run: RunFolder, steps: int, model: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The trials of a search: each trains as `rlher train` does, reports to the pruner, and gets a score."""
+"""What the trials of a study train: how a search runs each trial, reports it to the pruner and scores it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
