@@ -195,7 +195,9 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
     try:
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
-    except (KeyError, ValueError, OverflowError, TypeError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file raises many kinds
         raise ValueError(f"{path.name} is empty, damaged or lacks a column ({first_line(error)})") from error
     if rows.empty:
         raise ValueError(f"{path.name} has no evaluation yet")

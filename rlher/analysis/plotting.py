@@ -97,8 +97,8 @@ INSIDE: dict[str, Any] = {"loc": "best", "edgecolor": "none"}
 """Arguments of a legend within a panel, whose background hides the lines below it."""
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
-MAX_WITH_SEEDS = 2
-"""Maximum number of groups with bands whose seeds are drawn as well; more are hard to tell from each other."""
+MAX_WITH_RUNS = 2
+"""Maximum number of groups with bands whose runs are drawn as well; more are hard to tell from each other."""
 LABEL_CHARACTERS = 28
 """Characters of a line of a vertical label, which fits the smallest panel."""
 CHARACTERS_PER_INCH = 15
@@ -258,7 +258,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(figure, curves, styles, with_seeds=not is_paper)
+    entries = _legend_entries(figure, curves, styles, is_paper)
     if config.legend == "above":
         legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
@@ -277,7 +277,7 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
 
     :param title: None: name of the environment.
     """
-    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, with_seeds=config.style != "paper")
+    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, config.style == "paper")
     env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
     panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
     for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
@@ -334,17 +334,17 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
 
 
 def _draw_panel(
-    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles, with_seeds: bool = True
+    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles, is_paper: bool = False
 ) -> None:
     """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band.
 
-    :param with_seeds: draw the runs of groups with a band as well, if there are few groups.
+    :param is_paper: leave out the runs of groups with a band, as :func:`_shows_runs` does.
     """
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
         style, mean = styles[curve.group.label], curve.mean
-        if _shows_seeds(curve, len(drawn), with_seeds):
+        if _shows_runs(curve, len(drawn), is_paper):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=style["color"], linewidth=0.6, alpha=0.5)
         if curve.has_band:
@@ -364,17 +364,18 @@ def _draw_panel(
     panel.grid(alpha=0.3)
 
 
-def _shows_seeds(curve: GroupCurve, groups: int, with_seeds: bool = True) -> bool:
-    """Return whether the runs of a group are drawn, in a panel with this number of groups."""
-    return curve.n_seeds > 1 and (not curve.has_band or (with_seeds and groups <= MAX_WITH_SEEDS))
+def _shows_runs(curve: GroupCurve, groups: int, is_paper: bool = False) -> bool:
+    """Return whether the runs of a group are drawn as thin lines, in a panel with this number of groups."""
+    has_room = groups <= MAX_WITH_RUNS and not is_paper
+    return curve.n_seeds > 1 and (has_room or not curve.has_band)
 
 
 def _legend_entries(
-    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, with_seeds: bool = True
+    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, is_paper: bool = False
 ) -> tuple[list[Line2D], list[str]]:
     """Return the lines of a legend and their texts, one for each group.
 
-    :param with_seeds: say how many seeds a group has.
+    :param is_paper: leave out how many seeds a group has.
     """
     by_label: dict[str, list[GroupCurve]] = {}
     for curve in curves:
@@ -388,7 +389,7 @@ def _legend_entries(
         if all(len(curve.mean) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
-        seeds = f" ({number_of_seeds([curve.n_seeds for curve in members])})" if with_seeds else ""
+        seeds = "" if is_paper else f" ({number_of_seeds([curve.n_seeds for curve in members])})"
         texts.append(wrap.fill(escape_control(label + seeds)))
     return lines, texts
 
@@ -414,7 +415,7 @@ def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     else:
         iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
         fewer = ", mean of fewer than 4" if min(seeds) < 4 <= max(seeds) else ""
-        has_thin_lines = any(_shows_seeds(curve, groups[curve.group.env]) for curve in curves)
+        has_thin_lines = any(_shows_runs(curve, groups[curve.group.env]) for curve in curves)
         wilson = ", at least Wilson's over all episodes" if y in EVALUATION_RATES else ""
         band = f"No band: an interval needs {MIN_SEEDS} seeds."
         if any(curve.has_band for curve in curves):

@@ -154,9 +154,11 @@ class Pool:
         return future
 
     def _run_here(self, job: Job) -> None:
-        worker = Worker(partial(_run_logged, job.function, job.log))  # a service that does all its work when built
+        # The job runs in the constructor of the worker's service; receive() returns when it ends.
+        worker = Worker(partial(_run_logged, job.function, job.log))
         self._workers.append(worker)
-        self._interrupts.append(interrupt := worker.process.terminate)
+        interrupt = worker.process.terminate
+        self._interrupts.append(interrupt)
         try:
             worker.receive(None)
         finally:
@@ -167,7 +169,8 @@ class Pool:
     def _run_on_ray(self, job: Job) -> None:
         ray: Any = self._ray
         task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), job.function)
-        self._interrupts.append(interrupt := partial(ray.cancel, task, force=True))
+        interrupt = partial(ray.cancel, task, force=True)
+        self._interrupts.append(interrupt)
         try:
             ray.get(task)
         except ray.exceptions.RayTaskError as error:

@@ -14,7 +14,7 @@ from typing import Any
 import optuna
 import sqlalchemy.exc
 import tenacity
-from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
@@ -52,7 +52,7 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
         raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
-    except (sqlalchemy.exc.SQLAlchemyError, OptunaError, RuntimeError, ValueError, TypeError) as error:
+    except Exception as error:  # Optuna, SQLAlchemy and drivers raise many kinds
         raise storage_error(storage, error) from error
 
 
