@@ -48,5 +48,6 @@ def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
         slopes = th.addcmul(share * clipped, 1 - 2 * share, clipped.clamp(max=0))  # |share - (delta < 0)| * clipped
         loss = (slopes * delta.sub_(clipped, alpha=0.5)).mean(dim=-1)
         slope = slopes.mean(dim=-1)  # minus the gradient of the loss
-    # The last term is 0; its gradient with respect to `quantiles` is -slope, so autograd does not visit the (n, m) pairs.
+    # The last term is 0. Its gradient with respect to `quantiles` is -slope, so autograd does not visit the (n, m)
+    # pairs.
     return loss - slope * (quantiles - quantiles.detach())
