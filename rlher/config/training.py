@@ -130,7 +130,7 @@ class TrainConfig:
     resume: str | None = experiment_key(None, "run folder, or latest", ignored_by=["recipe"], command_line_only=True)
     trust_code: bool = runtime_key(
         False,
-        "run the code that a recipe file, or with resume a config.yaml, of somebody else names",
+        "run the code that the recipe, environment or (with resume) config.yaml of somebody else names",
         command_line_only=True,
     )
     logs: str = runtime_key("logs", "folder of all runs", command_line_only=True)
