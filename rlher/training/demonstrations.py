@@ -1,22 +1,29 @@
-"""Learning from demonstrations: the dataset is checked and added to the replay buffer.
+"""Learning from demonstrations: the dataset is checked and added to the replay buffer, and the actor is pretrained.
 
-The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`, and pretraining in
-:mod:`rlher.training.callbacks.pretraining`.
+The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`.
 """
 
 from dataclasses import replace
 from typing import Any
 
 from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.factory import cloning_values
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
+from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.relay import add_hand_goal, task_space
 from rlher.her.trajectories import Trajectory
+from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.callbacks.progress import ProgressCallback
+
+CHUNK = 100
+"""Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
 def validate_demonstrations(config: TrainConfig) -> None:
@@ -50,12 +57,13 @@ def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_spa
         raise UserError(f"demos={config.demos.path} cannot be used: {error}") from error
     for trajectory in trajectories:
         model.update_normalizer(trajectory.observations)
-    episodes, share = len(trajectories), config.demos.fraction
-    return f"{episodes:,} demonstrations of {dataset.n_steps:,} steps, {share:.1%} of each batch: {config.demos.path}"
+    size = f"{len(trajectories):,} demonstrations of {dataset.n_steps:,} steps"
+    return f"{size}, {config.demos.fraction:.1%} of each batch: {config.demos.path}"
 
 
 def _require_same_env(dataset: Dataset, config: TrainConfig) -> None:
-    collected_in, env = dataset.env_id, config.env.id.rpartition(":")[2]
+    collected_in = dataset.env_id
+    env = config.env.id.rpartition(":")[2]
     if collected_in is not None and collected_in.rpartition(":")[2] != env:
         raise UserError(f"demos={config.demos.path} was collected in {collected_in}, not in {env}; use one of {env}.")
     if dataset.action_repeat != config.env.action_repeat:
@@ -71,3 +79,40 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     if env.relay.enabled:
         observations = add_hand_goal(dict(observations), env.relay)
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
+
+
+class PretrainCallback(BaseCallback):
+    """Before the first step, do ``demos.pretrain_updates`` updates by behavioural cloning, then evaluate.
+
+    Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
+
+    :param evaluations: the callback that evaluates the result; it comes before this one.
+    """
+
+    model: ActorCritic
+
+    def __init__(
+        self, config: TrainConfig, evaluations: EvaluationCallback, progress: ProgressCallback, stop: StopRequest
+    ) -> None:
+        super().__init__()
+        self._config = config
+        self._evaluations = evaluations
+        self._progress = progress
+        self._stop = stop
+
+    def _on_training_start(self) -> None:
+        """Pretrain in chunks.
+
+        :raises KeyboardInterrupt: a stop was requested.
+        """
+        updates = self._config.demos.pretrain_updates
+        for done in range(0, updates, CHUNK):
+            if self._stop.requested:
+                raise KeyboardInterrupt
+            self.model.pretrain(min(CHUNK, updates - done), self._config.algo.batch_size)
+            self._progress.show_updates("pretraining updates", min(done + CHUNK, updates), updates)
+        if updates:
+            self._evaluations.evaluate()
+
+    def _on_step(self) -> bool:
+        return True

@@ -18,9 +18,9 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
-from rlher.training.callbacks.pretraining import PretrainCallback
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
 from rlher.training.checkpoints.callback import CheckpointCallback
+from rlher.training.demonstrations import PretrainCallback
 from rlher.training.loggers import TrackerWriter, make_logger, make_tracker
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.result import RunResult, Status, print_header

@@ -1,21 +1,30 @@
-"""The callback that evaluates the model during training and finds the best one."""
+"""The callback that evaluates the model during training and keeps the best one; each may be kept and filmed."""
 
+import io
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 
-from rlher.core.errors import RunError
+from rlher.core.console import warn
+from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_bytes
+from rlher.core.rng import preserve_rng_state
+from rlher.envs.make import make_env
+from rlher.evaluation.agent import load_model
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
+from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-from rlher.training.evaluated_model import keep_model, record_clip
+
+CLIP_EPISODES = 2
+"""Episodes of a clip: the first ones of the evaluation that found the model."""
 
 OnEvaluation = Callable[[EvaluationRows], None] | None
 """A function that is called with the rows of all evaluations after each evaluation, or None."""
@@ -127,9 +136,9 @@ class EvaluationCallback(BaseCallback):
         if self._on_evaluation:
             self._on_evaluation(self.rows)
         if self._run.config.eval.keep_models:
-            keep_model(self._run, row["timesteps"], evaluated.model)
+            _keep_model(self._run, row["timesteps"], evaluated.model)
         if is_best and self._records_clips:
-            self._records_clips = record_clip(self._run, row["timesteps"], evaluated.model)
+            self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model)
 
     def write_best_model(self) -> None:
         """Write the best model, if there is one."""
@@ -159,3 +168,34 @@ class EvaluationCallback(BaseCallback):
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
         self._next = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
+
+
+# -------------------------------------------------------------------------------------------------- models
+
+
+def _keep_model(run: RunFolder, steps: int, model: bytes) -> None:
+    """Write ``models/<steps>.zip``, the content of the file of a model that was saved after these steps."""
+    path = run.model_path(str(steps))
+    path.parent.mkdir(exist_ok=True)
+    write_bytes(path, model)
+
+
+def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
+    """Write ``clips/<steps>.mp4`` of a model, played in a new environment; warn and return False if that fails."""
+    from rlher.evaluation.video import record_video  # few runs record clips
+
+    config = run.config
+    path = run.folder / "clips" / f"{steps}.mp4"
+    try:
+        with (
+            preserve_rng_state(),
+            closing(make_env(config.env, render_mode="rgb_array")) as env,
+            record_video(path, env, config.env, CLIP_EPISODES) as video,
+        ):
+            policy = make_policy(load_model(config, io.BytesIO(model), env))
+            for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
+                pass
+    except (UserError, RunError) as error:
+        warn(f"no clips are recorded: {error}")
+        return False
+    return not video.failed
