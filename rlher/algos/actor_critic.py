@@ -52,29 +52,26 @@ class ActorCritic(FastUpdate):
 
         :raises ValueError: ``options.target_critics`` is larger than the number of critics.
         """
-        count = self.options.target_critics
+        options = self.options
+        count = options.target_critics
         if count is not None and count > self.critic.n_critics:
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
-        bf16 = self.options.precision == "bf16"
+        bf16 = options.precision == "bf16"
         self.batched_critics = BatchedMLP(self.critic.q_networks, bf16)
         self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
         space: Any = self.action_space
-        self.random_actions = RandomActions(
-            space, self.options.random_action, self.options.random_action_hold, self.n_envs
-        )
+        self.random_actions = RandomActions(space, options.random_action, options.random_action_hold, self.n_envs)
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
-        per_critic: list[th.Tensor] = []  # the optimizer has the parameters of each critic, not stacked ones
-        for stacked in gradients:
-            per_critic += stacked.unbind()
-        self._critic_optimizer.step(per_critic)
+        # The optimizer has the parameters of each critic, not stacked ones.
+        self._critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:

@@ -20,7 +20,9 @@ class RandomActions:
     """
 
     def __init__(self, action_space: spaces.Box, share: float, hold: int, n_envs: int) -> None:
-        self.action_space, self.share, self.hold = action_space, share, hold
+        self.action_space = action_space
+        self.share = share
+        self.hold = hold
         self.actions = np.zeros((n_envs, *action_space.shape), action_space.dtype)
         self.steps_left = np.zeros(n_envs, dtype=np.int64)  # for which each environment's action is still held
 
@@ -38,7 +40,8 @@ class RandomActions:
             return []
         begins = np.random.random(len(self.steps_left)) < begin_probability
         for env in np.flatnonzero(begins & (self.steps_left == 0)):
-            self.actions[env], self.steps_left[env] = self.action_space.sample(), self.hold
+            self.actions[env] = self.action_space.sample()
+            self.steps_left[env] = self.hold
         replaced = np.flatnonzero(self.steps_left).tolist()
         actions[replaced] = self.actions[replaced]
         self.steps_left[replaced] -= 1

@@ -132,32 +132,32 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Tra
 
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
-    env, relay, her = config.env, config.env.relay, config.her
-    arguments = asdict(her)
+    env = config.env
+    arguments = asdict(config.her)
     arguments.update(
-        goal_mix=her.goal_mix or None,
+        goal_mix=config.her.goal_mix or None,
         gamma=config.algo.gamma,
         ends_on_success=env.ends_on_success,
         success_reward=env.training_success_reward,
         seed=config.seed,
         demonstration_fraction=config.demos.fraction,
-        goal_part_weights=(1 - relay.reach_share, relay.reach_share) if relay.enabled else None,
+        goal_part_weights=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
     )
     return arguments
 
 
 def _options(config: TrainConfig) -> UpdateOptions:
-    algo, engine, demos = config.algo, config.engine, config.demos
+    algo = config.algo
     # Options with the name of an `algo` key take its value.
     from_algo = {field.name: getattr(algo, field.name) for field in fields(UpdateOptions) if hasattr(algo, field.name)}
     reward_range = config.env.training_reward_range
     from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
     return UpdateOptions(
-        bc_weight=demos.bc_weight,
-        q_filter=demos.q_filter,
-        overlap=engine.overlap,
-        compile=engine.compile == "on",
-        precision="bf16" if engine.precision == "bf16" else "float32",
+        bc_weight=config.demos.bc_weight,
+        q_filter=config.demos.q_filter,
+        overlap=config.engine.overlap,
+        compile=config.engine.compile == "on",
+        precision="bf16" if config.engine.precision == "bf16" else "float32",
         **from_algo,
     )
 

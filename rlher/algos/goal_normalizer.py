@@ -67,11 +67,13 @@ class GoalNormalizer(nn.Module):
     def update(self, obs: dict[str, np.ndarray]) -> None:
         """Add (n, …) observations by key, as the environment returned them, to the statistics."""
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
-        old, var, count = self.mean.numpy(force=True), self.var.numpy(force=True), float(self.count)
-        differences, total = rows - old, count + len(rows)
+        old = self.mean.numpy(force=True)
+        count = float(self.count)
+        total = count + len(rows)
+        differences = rows - old
         mean = old + self._pool_goals(differences.sum(axis=0)) * (self._is_centred / total)
         squares = self._pool_goals((differences * (rows - mean)).sum(axis=0))
-        self.var.copy_(th.from_numpy((var * count + squares) / total))
+        self.var.copy_(th.from_numpy((self.var.numpy(force=True) * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count.fill_(total)
 

@@ -59,7 +59,8 @@ class BatchedMLP:
         if frozen:
             weights = [tensor.detach() for tensor in weights]
         # Contiguous over the batch, a weight's gradient has the layout of the weight, so the optimizer copies nothing.
-        x, parts = x.expand(len(weights[0]), *x.shape).mT, iter(weights)
+        x = x.expand(len(weights[0]), *x.shape).mT
+        parts = iter(weights)
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(parts), next(parts)
@@ -127,7 +128,8 @@ def vector_keys(network: BaseModel) -> list[str] | None:
     space = network.observation_space
     normalized = None
     if isinstance(extractor, NormalizedExtractor):
-        extractor, normalized = extractor.extractor, extractor.normalizer.shapes.keys()
+        normalized = extractor.normalizer.shapes.keys()
+        extractor = extractor.extractor
     if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
         return None
     keys = list(extractor.extractors)

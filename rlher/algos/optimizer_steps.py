@@ -16,7 +16,8 @@ class FusedOptimizer:
     """
 
     def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
-        self.optimizer, self.parameters = optimizer, list(parameters)
+        self.optimizer = optimizer
+        self.parameters = list(parameters)
         is_plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
         on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
         self.is_fused = type(optimizer) is th.optim.Adam and is_plain and on_cpu

@@ -26,8 +26,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
-        kind, key = self.options.target_policy_noise_schedule, "algo.target_policy_noise_schedule"
-        self._target_policy_noise = FloatSchedule(make_schedule(kind, self.target_policy_noise, key))
+        kind = self.options.target_policy_noise_schedule
+        schedule = make_schedule(kind, self.target_policy_noise, key="algo.target_policy_noise_schedule")
+        self._target_policy_noise = FloatSchedule(schedule)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""

@@ -87,7 +87,10 @@ class TDError(TransitionSampler):
                 f"td_error has alpha={alpha}, beta={beta}, beta_steps={beta_steps}, epsilon={epsilon}; use a finite "
                 "alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and a finite epsilon > 0."
             )
-        self.alpha, self.beta, self.beta_steps, self.epsilon = alpha, beta, beta_steps, epsilon
+        self.alpha = alpha
+        self.beta = beta
+        self.beta_steps = beta_steps
+        self.epsilon = epsilon
         super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
 
     def reset(self, storage: Storage) -> None:
@@ -96,7 +99,8 @@ class TDError(TransitionSampler):
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
         self.entered = np.zeros(storage.n_envs, np.int64)  # per environment: transitions entered into the tree
-        self.greatest, self.batches = 1.0, 0
+        self.greatest = 1.0
+        self.batches = 0
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the priorities, and weights in (0, 1]."""
@@ -138,7 +142,8 @@ class TDError(TransitionSampler):
 
     def load_state_dict(self, state: dict[str, NDArray]) -> None:
         """Restore a value of :meth:`state_dict`."""
-        positions, priorities = self._positions(), state["priorities"]
+        positions = self._positions()
+        priorities = state["priorities"]
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
         self.tree.set(positions, priorities)
@@ -176,7 +181,9 @@ class Energy(TransitionSampler):
                 f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
                 f"most 1, and both or none of an index from 0 to {self.size - 1} and a finite number above 0."
             )
-        self.floor, self.height, self.step_seconds = floor, height, step_seconds
+        self.floor = floor
+        self.height = height
+        self.step_seconds = step_seconds
         super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
 
     def reset(self, storage: Storage) -> None:
@@ -204,8 +211,10 @@ class Energy(TransitionSampler):
         first, last = storage.first_id[episodes], storage.last_id[episodes]
         is_finished = ~np.isin(episodes, storage.newest_episode[storage.running])
         for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
-            self.energy[episode], self.computed_at[episode] = self._energy_of(episode), storage.last_id[episode]
-        energy, steps = self.energy[episodes], last - first + 1
+            self.energy[episode] = self._energy_of(episode)
+            self.computed_at[episode] = storage.last_id[episode]
+        energy = self.energy[episodes]
+        steps = last - first + 1
         if not energy[is_finished].any():
             return steps
         mean = energy[is_finished].mean()
@@ -256,7 +265,8 @@ def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator
         returned = priority.sample(count, rng)
     with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
         ids, weights = returned
-        ids, weights = np.array(ids), None if weights is None else np.array(weights, np.float64)
+        ids = np.array(ids)
+        weights = None if weights is None else np.array(weights, np.float64)
         is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
         has_update = type(priority).update is not TransitionSampler.update
         if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
@@ -316,7 +326,8 @@ class SumTree:
 
     def find(self, share: NDArray[np.float64]) -> Positions:
         """Return, for each (n,) share of the total in [0, 1), the index at which the running sum exceeds it."""
-        node, mass = np.ones(len(share), np.int64), share * self.total
+        node = np.ones(len(share), np.int64)
+        mass = share * self.total
         for _ in range(self.depth):
             node = 2 * node
             left = self.sums[node]

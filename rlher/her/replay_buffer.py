@@ -165,8 +165,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
 
     def __repr__(self) -> str:
-        stored, capacity = f"{self.n_transitions:,}", f"{self.buffer_size * self.n_envs:,}"
-        return f"HerReplayBuffer({stored} of {capacity} transitions, {self.n_envs} envs)"
+        capacity = self.buffer_size * self.n_envs
+        return f"HerReplayBuffer({self.n_transitions:,} of {capacity:,} transitions, {self.n_envs} envs)"
 
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
@@ -397,7 +397,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         try:
             storage, extra, priorities = saving.load(path, self._empty_storage)
             added = int(max(storage.added[: self.n_envs]))
-            self.pos, self.full = added % self.buffer_size, added >= self.buffer_size
+            self.pos = added % self.buffer_size
+            self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             self.priority.reset(storage)

@@ -46,7 +46,8 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        call, infos = self.find(), [{}] * count if infos is None else _copies(infos)
+        call = self.find()
+        infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
             problem = batch_problem(call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])
             if problem is not None:

@@ -113,9 +113,12 @@ class Storage:
     infos: NDArray | None
 
     def __init__(self, capacity: int, n_envs: int, layout: Layout, demonstration_steps: int = 0) -> None:
-        self.capacity, self.n_envs, self.layout = capacity, n_envs, layout
+        self.capacity = capacity
+        self.n_envs = n_envs
+        self.layout = layout
         self.sizes = np.array([capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0))
-        self.added, self.running = np.zeros_like(self.sizes), np.zeros(len(self.sizes), dtype=bool)
+        self.added = np.zeros_like(self.sizes)
+        self.running = np.zeros(len(self.sizes), dtype=bool)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -131,10 +134,9 @@ class Storage:
         self.last_obs = np.zeros(count, self.layout.observation)
         self.newest_episode = self.starts - 1  # at first, none
         # Views of each row together with the next observation; without fields, NumPy copies them ten times faster.
-        row, observation = self.layout.row, self.layout.observation
-        self._pair = np.dtype([("row", row), ("next_obs", observation)], align=True)
+        self._pair = np.dtype([("row", self.layout.row), ("next_obs", self.layout.observation)], align=True)
         opaque = np.dtype((np.void, self._pair.itemsize))
-        self._opaque_pairs = np.ndarray(count - 1, opaque, self.rows, strides=(row.itemsize,))
+        self._opaque_pairs = np.ndarray(count - 1, opaque, self.rows, strides=self.rows.strides)
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -172,7 +174,9 @@ class Storage:
                 self._begin_episode(env)
         episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
-        rows["reward"], rows["terminated"], rows["episode"] = reward, terminated, episodes
+        rows["reward"] = reward
+        rows["terminated"] = terminated
+        rows["episode"] = episodes
         positions = np.array([self._append_and_evict(env) for env in range(self.n_envs)], np.int64)
         self.rows.put(positions, rows)
         self.last_obs.put(episodes, last_obs)

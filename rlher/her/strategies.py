@@ -186,11 +186,11 @@ def resolve_strategy(
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
         raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    arguments: dict[str, dict[str, Any]] = {
-        "geometric": {"gamma": gamma},
-        "mix": {"strategies": strategies, "start": start},
-    }
-    return partial(STRATEGIES[known], **arguments[known]) if known in arguments else STRATEGIES[known]
+    if known == "geometric":
+        return partial(geometric, gamma=gamma)
+    if known == "mix":
+        return partial(mix, strategies=strategies, start=start)
+    return STRATEGIES[known]
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Ids:

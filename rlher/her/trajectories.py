@@ -41,16 +41,16 @@ def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: sp
     """
     layout = storage.layout
     for number, trajectory in enumerate(trajectories):
-        steps, observations = len(trajectory), trajectory.observations
+        steps = len(trajectory)
         if not steps:
             raise ValueError(f"demonstration {number} has no step; leave it out.")
         obs, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
         achieved = np.zeros(steps + 1, layout.achieved)
         try:
             for key in layout.observation.names or ():
-                copy_into(observations[key], obs[key])
+                copy_into(trajectory.observations[key], obs[key])
             rows["obs"] = obs[:-1]
-            copy_into(observations[ACHIEVED_GOAL], achieved)
+            copy_into(trajectory.observations[ACHIEVED_GOAL], achieved)
             copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["action"])
             # In the loss, an action outside of a Discrete space would be an index out of bounds.
             if isinstance(action_space, spaces.Discrete) and not all(map(action_space.contains, rows["action"][:, 0])):
