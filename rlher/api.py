@@ -57,7 +57,8 @@ class Run:
     """
 
     def __init__(self, run: run_folder.RunFolder, source: AgentConfig) -> None:
-        self._run, self._source = run, source
+        self._run = run
+        self._source = source
 
     @property
     def folder(self) -> Path:
@@ -184,10 +185,10 @@ class Run:
         self.__dict__.pop("model", None)
 
     def __repr__(self) -> str:
-        result, config = self.result, self.config
+        result = self.result
         rate = finite_float(result.get("success_rate"))
         success = "" if rate is None else f", success {rate:.1%}"
-        title = f"{config.title}, {result.get('status', 'no result')}"
+        title = f"{self.config.title}, {result.get('status', 'no result')}"
         return escape_control(f"<rlher.Run {self._source.agent or self._run}: {title}{success}>")
 
 

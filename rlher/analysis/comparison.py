@@ -110,10 +110,11 @@ def _summary_cells(row: NumbersRow) -> Cells:
 
 
 def _steps_to(row: NumbersRow, level: int) -> str:
-    median, never, seeds = row[f"steps_to_{level}"], row[f"never_{level}"], row["seeds"]
+    median = row[f"steps_to_{level}"]
+    never = row[f"never_{level}"]
     if np.isinf(median):
-        return "never" if never == seeds else f"never in {never} of {seeds}"
-    return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
+        return "never" if never == row["seeds"] else f"never in {never} of {row['seeds']}"
+    return f"{median:,.0f}" + (f" ({never} of {row['seeds']} never)" if never else "")
 
 
 def summary_by_environment(groups: Sequence[Group]) -> Table:

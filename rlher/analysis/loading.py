@@ -113,7 +113,8 @@ def read_runs(path: str) -> list[LoadedRun]:
 
     :raises UserError: the folder does not exist.
     """
-    runs, folders = [], list(run_folders(Path(path)))
+    runs = []
+    folders = list(run_folders(Path(path)))
     for folder in folders:
         try:
             runs.append(read_run(folder))
@@ -178,7 +179,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
     name = str(recorded.get("algo.name"))
     algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
     config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | recorded
-    own_class, uses_hindsight = config["algo.model"], config["her.n_sampled_goal"] != 0
+    own_class = config["algo.model"]
+    uses_hindsight = config["her.n_sampled_goal"] != 0
     return config | {
         "algo": OffPolicyConfig(name=name, model=own_class and str(own_class)).label,
         "env": EnvConfig(id=str(config["env.id"]), name=str(config["env.name"] or "")).label,

@@ -343,7 +343,8 @@ def _draw_panel(
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
-        style, mean = styles[curve.group.label], curve.mean
+        style = styles[curve.group.label]
+        mean = curve.mean
         if _shows_runs(curve, len(drawn), is_paper):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=style["color"], linewidth=0.6, alpha=0.5)

@@ -33,7 +33,8 @@ from rlher.core.safe_files import read_json
 from rlher.run.metadata import read_commands
 from rlher.run.run_folder import METADATA_FILE
 
-X, Y = "timesteps", "success_rate"
+X = "timesteps"
+Y = "success_rate"
 
 REPORTED = (
     "mean_reward",
@@ -130,7 +131,8 @@ def render(
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
     """Return an environment, its learning curves, and a small chart of each column whose numbers differ."""
-    styles, training = line_styles(curves), {}
+    styles = line_styles(curves)
+    training = {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]

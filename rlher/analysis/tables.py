@@ -67,8 +67,8 @@ class Table:
         cells = self.cells
         if name == "latex":
             cells = cells.map(_latex).rename(columns=_latex)
-            caption, label = _latex(self.title), f"tab:{self.name}"
-            text = cells.to_latex(index=False, escape=False, caption=caption, label=label).rstrip()
+            caption = _latex(self.title)
+            text = cells.to_latex(index=False, escape=False, caption=caption, label=f"tab:{self.name}").rstrip()
             return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []

@@ -105,7 +105,8 @@ def _write(chosen: ModelChoice, folder: Path, with_onnx: bool) -> list[str]:
 
     :return: notes on the files, one sentence each.
     """
-    run, config = chosen.run, chosen.run.config
+    run = chosen.run
+    config = run.config
     file = f"{_base_name(run)}.zip"
     onnx = f"{_base_name(run)}.onnx" if with_onnx else None
     with closing(make_env(config.env)) as env:
@@ -141,7 +142,8 @@ def plain_model(chosen: ModelChoice, venv: VecEnv) -> tuple[OffPolicyAlgorithm, 
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
     :raises UserError: there is no such model, or it is damaged.
     """
-    config, algo = chosen.run.config, chosen.run.config.algo
+    config = chosen.run.config
+    algo = config.algo
     path = chosen.run.model_path(chosen.model)
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
@@ -204,7 +206,8 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
 def _final_evaluation(chosen: ModelChoice, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     config = chosen.run.config.eval
-    episodes, seed = config.final_episodes, config.seed + FINAL_SEED_OFFSET
+    episodes = config.final_episodes
+    seed = config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
     if result.get("status") == "finished" and chosen.model in run_folder.MODELS:
         summary = result.get("best") if chosen.model == "best" else result

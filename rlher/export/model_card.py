@@ -38,7 +38,8 @@ def model_card(
     :param video: name of a video; None: no video.
     :param onnx: name of the ONNX file, None if there is none.
     """
-    config, her = run.config, run.config.her
+    config = run.config
+    her = config.her
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
     template = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     template.filters |= {"plain": without_markup, "fenced": fenced}

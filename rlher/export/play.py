@@ -56,8 +56,8 @@ def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[
     :param folder: of the model's zip.
     """
     policy_kwargs = json.loads(json.dumps(agent["policy_kwargs"]), object_hook=_with_class)
-    algorithm, policy_class = _import(agent["algorithm"]), _import(agent["policy"])
-    model = algorithm(policy_class, env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs)
+    algorithm = _import(agent["algorithm"])
+    model = algorithm(_import(agent["policy"]), env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs)
     with zipfile.ZipFile(folder / agent["model"]) as archive:
         weights = io.BytesIO(archive.read("policy.pth"))
     model.policy.load_state_dict(th.load(weights, map_location="cpu", weights_only=True))
@@ -83,19 +83,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Play episodes with this agent.")
     parser.add_argument("--episodes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
-    words, folder = parser.parse_args(), Path(__file__).absolute().parent
+    words = parser.parse_args()
+    folder = Path(__file__).absolute().parent
     sys.path.append(str(folder))  # copied modules lie there; Python leaves it out with PYTHONSAFEPATH
     # Simulators look for files in the current folder, and start Python there. This one holds nothing else.
     os.chdir(folder)
     agent = json.loads((folder / "agent.json").read_text())
-    env, successes = make_env(agent), 0
+    env = make_env(agent)
+    successes = 0
     policy = load_policy(folder, agent, env)
     for seed in range(words.seed, words.seed + words.episodes):
         observation, info = env.reset(seed=seed)
-        over, total, steps = False, 0.0, 0
+        over = False
+        total = 0.0
+        steps = 0
         while not over:
             observation, reward, terminated, truncated, info = env.step(policy(observation))
-            over, total, steps = terminated or truncated, total + float(reward), steps + 1
+            over = terminated or truncated
+            total += float(reward)
+            steps += 1
         success = is_success(agent, env, observation, info)
         successes += success
         print(f"success: {success}, return {total:.2f}, {steps} steps", flush=True)

@@ -45,13 +45,17 @@ class ProgressTable:
     def __init__(
         self, title: str, columns: Sequence[str], total: int, rows: Callable[[], list[ProgressRow]], enabled: bool
     ) -> None:
-        self._title, self._columns, self._total = title, columns, total
-        self._rows, self._enabled = rows, enabled
+        self._title = title
+        self._columns = columns
+        self._total = total
+        self._rows = rows
+        self._enabled = enabled
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
         at_start = rows()
         self._printed = set(self._lines(at_start))
-        self._start_time, self._done_at_start = time.monotonic(), sum(row.share for row in at_start)
+        self._start_time = time.monotonic()
+        self._done_at_start = sum(row.share for row in at_start)
 
     def __enter__(self) -> "ProgressTable":
         if self._live:
@@ -93,8 +97,8 @@ class ProgressTable:
 
     def _time_left(self, rows: list[ProgressRow]) -> str:
         """Return the time left, estimated from the work since this command started."""
-        done, total = sum(row.share for row in rows), self._total
-        if done <= self._done_at_start or done >= total:
+        done = sum(row.share for row in rows)
+        if done <= self._done_at_start or done >= self._total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)
-        return f"  ~{format_seconds(seconds * (total - done))} left"
+        return f"  ~{format_seconds(seconds * (self._total - done))} left"

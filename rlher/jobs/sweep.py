@@ -89,10 +89,12 @@ class SweepRun:
 
     def row(self) -> ProgressRow:
         """Return the row of the progress table."""
-        last, cells = self.last_evaluation(), ("0", "–", "–")
+        last = self.last_evaluation()
+        cells = ("0", "–", "–")
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
-        started, ended = self.state != WAITING, self.state in (FAILED, FINISHED)
+        started = self.state != WAITING
+        ended = self.state in (FAILED, FINISHED)
         share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
         return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=self.reason)
 
@@ -104,7 +106,8 @@ class Sweep(Jobs):
 
     def __init__(self, runs: list[SweepRun]) -> None:
         agents = {run.config.title for run in runs}
-        self.runs, self.total = runs, len(runs)
+        self.runs = runs
+        self.total = len(runs)
         self.title = agents.pop() if len(agents) == 1 else "sweep"
 
     def rows(self) -> list[ProgressRow]:
@@ -122,9 +125,11 @@ class Sweep(Jobs):
         error = future.exception()
         run.state = FAILED if error else FINISHED
         if isinstance(error, ReportedError):
-            run.exit_code, run.reason = error.exit_code, str(error)
+            run.exit_code = error.exit_code
+            run.reason = str(error)
         elif error:
-            run.exit_code, run.reason = 1, describe_error(error)
+            run.exit_code = 1
+            run.reason = describe_error(error)
 
     def on_stop(self) -> None:
         """Mark the running runs as interrupted."""

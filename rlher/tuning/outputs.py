@@ -93,7 +93,8 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not compared:
         return "No comparison: re-runs failed; run the same command again to retry them."
-    best, n_seeds = compared[0], len(compared[0].scores)
+    best = compared[0]
+    n_seeds = len(best.scores)
     measure = OBJECTIVES[config.objective].measure
     if best.number == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
@@ -119,7 +120,8 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
     :param comments: lines for its head.
     """
-    defaults, values = _defaults(config), flatten(compared_values(config, "recipe"))
+    defaults = _defaults(config)
+    values = flatten(compared_values(config, "recipe"))
     tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)

@@ -15,7 +15,8 @@ from rlher.tuning.trials import completed_trials
 
 matplotlib.use("Agg")
 
-STRATEGY, N_GOALS = "her.goal_selection_strategy", "her.n_sampled_goal"
+STRATEGY = "her.goal_selection_strategy"
+N_GOALS = "her.n_sampled_goal"
 
 
 def write_plots(study: Study, folder: Path) -> None:

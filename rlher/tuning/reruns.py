@@ -69,7 +69,8 @@ class RerunSpec(StudySpec):
         :raises RunFailed: the run failed.
         :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
         """
-        number, seed = trial.params["candidate"], FIRST_RERUN_SEED + trial.params["seed"]
+        number = trial.params["candidate"]
+        seed = FIRST_RERUN_SEED + trial.params["seed"]
         if number not in self.candidates:
             raise optuna.TrialPruned
         reporter = TrialReporter(trial, None)

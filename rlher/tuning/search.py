@@ -117,7 +117,8 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 
 def _require_evaluation(config: TrainConfig) -> None:
     """Raise UserError if trials are shorter than the time to their first evaluation."""
-    freq, steps = config.eval.freq, config.total_timesteps
+    freq = config.eval.freq
+    steps = config.total_timesteps
     if freq is not None and freq > steps:
         raise UserError(
             f"eval.freq={freq} is more than total_timesteps={steps}, so no trial would be evaluated; use a smaller "

@@ -93,7 +93,8 @@ class SearchSpec(StudySpec):
         :raises RunFailed: a run failed.
         :raises UserError: its parameters exclude each other, or another program changed them.
         """
-        config, n_seeds = self.config, self.config.n_seeds
+        config = self.config
+        n_seeds = config.n_seeds
         params = checked_params(trial, self.space)
         reporter = TrialReporter(trial, config.objective, config.time_limit)
         logs = self.folder / "trials" / str(trial.number)
@@ -118,7 +119,9 @@ class TrialReporter:
         """Evaluations of the current run."""
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
-        self._trial, self._objective, self._time_limit = trial, objective, time_limit
+        self._trial = trial
+        self._objective = objective
+        self._time_limit = time_limit
         self._step = -1
 
     def __call__(self, rows: EvaluationRows) -> None:
@@ -126,7 +129,8 @@ class TrialReporter:
 
         :raises StopTraining: the pruner ended the trial, or the run is done.
         """
-        self.rows, limit = list(rows), self._time_limit
+        self.rows = list(rows)
+        limit = self._time_limit
         self._step += 1
         if self._objective == "seconds":
             self.is_done = rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0

@@ -31,7 +31,8 @@ RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
-IDENTITY, BASELINE = "rlher", "baseline"
+IDENTITY = "rlher"
+BASELINE = "baseline"
 """User attributes of a study, and of its trial 0."""
 
 

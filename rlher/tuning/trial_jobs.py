@@ -41,8 +41,10 @@ class TrialJobs(Jobs):
     columns = HEADINGS
 
     def __init__(self, study: Study, spec: StudySpec, title: str) -> None:
-        self.title, self.total = title, spec.total
-        self._study, self._spec = study, spec
+        self.title = title
+        self.total = spec.total
+        self._study = study
+        self._spec = spec
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
         self._next_heartbeat = 0.0
