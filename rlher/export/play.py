@@ -94,17 +94,15 @@ def main() -> None:
     policy = load_policy(folder, agent, env)
     for seed in range(words.seed, words.seed + words.episodes):
         observation, info = env.reset(seed=seed)
+        rewards: list[float] = []
         over = False
-        total = 0.0
-        steps = 0
         while not over:
             observation, reward, terminated, truncated, info = env.step(policy(observation))
+            rewards.append(float(reward))
             over = terminated or truncated
-            total += float(reward)
-            steps += 1
         success = is_success(agent, env, observation, info)
         successes += success
-        print(f"success: {success}, return {total:.2f}, {steps} steps", flush=True)
+        print(f"success: {success}, return {sum(rewards):.2f}, {len(rewards)} steps", flush=True)
     if words.episodes > 1:
         print(f"success rate: {successes / words.episodes:.1%}")
     env.close()

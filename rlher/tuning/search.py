@@ -118,11 +118,10 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 def _require_evaluation(config: TrainConfig) -> None:
     """Raise UserError if trials are shorter than the time to their first evaluation."""
     freq = config.eval.freq
-    steps = config.total_timesteps
-    if freq is not None and freq > steps:
+    if freq is not None and freq > config.total_timesteps:
         raise UserError(
-            f"eval.freq={freq} is more than total_timesteps={steps}, so no trial would be evaluated; use a smaller "
-            "eval.freq, or eval.freq=null."
+            f"eval.freq={freq} is more than total_timesteps={config.total_timesteps}, so no trial would be evaluated; "
+            "use a smaller eval.freq, or eval.freq=null."
         )
 
 
