@@ -138,7 +138,8 @@ def read_yaml(path: Path) -> Any:
 
 def _require_small(node: yaml.Node) -> None:
     """Raise ValueError if nested values exceed a limit, or hold a list of tuples, which no config has."""
-    stack, count = [(node, 0)], 0
+    stack = [(node, 0)]
+    count = 0
     while stack:
         node, depth = stack.pop()
         count += 1

@@ -78,7 +78,8 @@ def _play(
 
     :param outcomes: whether each episode that was played succeeded; extended here.
     """
-    limit, kept = config.episodes * (MAX_PLAYED if config.successes_only else 1), 0
+    limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
+    kept = 0
     recorder = EpisodeRecorder(env)
     while kept < config.episodes and len(outcomes) < limit and not stop.requested:
         success = play_episode(recorder, policy, config.seed + len(outcomes)).success
@@ -94,7 +95,8 @@ class EpisodeRecorder(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and begin a new recording."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._seed, self._observations = seed or 0, [deepcopy(observation)]
+        self._seed = seed or 0
+        self._observations = [deepcopy(observation)]
         self._steps: list[tuple[Any, ...]] = []
         return observation, info
 

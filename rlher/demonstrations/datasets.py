@@ -106,7 +106,8 @@ def collected_env(metadata: dict[str, Any]) -> tuple[str | None, int]:
 
     :raises Exception: the metadata are damaged.
     """
-    rlher_metadata, spec = metadata.get(METADATA_KEY) or {}, metadata.get("env_spec")
+    rlher_metadata = metadata.get(METADATA_KEY) or {}
+    spec = metadata.get("env_spec")
     env_id = json.loads(spec)["id"] if spec else rlher_metadata.get("env")
     return env_id, int(rlher_metadata.get("action_repeat", 1))
 

@@ -65,7 +65,8 @@ def choose_player(config: PlayerConfig) -> Player:
     seeds = count(config.seed)
     if config.env is None and config.controller is None:
         chosen = choose_model(config)
-        run, folder = chosen.run.config, Path() if config.agent else chosen.run.folder
+        run = chosen.run.config
+        folder = Path() if config.agent else chosen.run.folder
 
         def make_agent(env: gym.Env) -> Policy:
             with closing(make_env(run.env)) as run_env:
@@ -133,7 +134,9 @@ class Controller:
     """
 
     def __init__(self, name: str, act: Callable[[dict[str, np.ndarray]], Any], action_space: spaces.Space) -> None:
-        self._name, self._act, self._space = name, act, action_space
+        self._name = name
+        self._act = act
+        self._space = action_space
 
     def reset(self) -> None:
         """Begin an episode."""

@@ -103,7 +103,8 @@ class PointMaze:
 
     def __call__(self, observation: dict[str, np.ndarray]) -> np.ndarray:
         """Return the force on the ball (2,)."""
-        goal, (position, speed) = observation["desired_goal"], np.split(observation["observation"], 2)
+        goal = observation["desired_goal"]
+        position, speed = np.split(observation["observation"], 2)
         here, there = self._cell(position), self._cell(goal)
         if there not in self._steps:
             self._steps[there] = self._steps_to(there)
@@ -116,7 +117,8 @@ class PointMaze:
 
     def _steps_to(self, goal: Cell) -> dict[Cell, Cell]:
         """Return the next cell on the shortest path to the goal, for every cell that has one (breadth-first search)."""
-        steps, queue = {goal: goal}, deque([goal])
+        steps = {goal: goal}
+        queue = deque([goal])
         while queue:
             row, column = cell = queue.popleft()
             for neighbour in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):

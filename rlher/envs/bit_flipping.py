@@ -37,7 +37,9 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     def __init__(self, n_bits: int = 15, continuous: bool = False, render_mode: str | None = None) -> None:
         if n_bits < 1:
             raise ValueError(f"n_bits={n_bits} is too small; it must be at least 1")
-        self.n_bits, self.continuous, self.render_mode = n_bits, continuous, render_mode
+        self.n_bits = n_bits
+        self.continuous = continuous
+        self.render_mode = render_mode
         bits = spaces.Box(0.0, 1.0, (n_bits,), dtype=np.float32)
         self.observation_space: Any = spaces.Dict(observation=bits, achieved_goal=bits, desired_goal=bits)
         self.action_space = spaces.Box(-1.0, 1.0, (n_bits,), np.float32) if continuous else spaces.Discrete(n_bits)

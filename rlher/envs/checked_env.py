@@ -28,7 +28,8 @@ class CheckedEnv(gym.Wrapper):
 
     def __init__(self, env: gym.Env, name: str) -> None:
         super().__init__(env)
-        self.name, self._steps = name, 0
+        self.name = name
+        self._steps = 0
         spaces = self.observation_space.spaces if isinstance(self.observation_space, gym.spaces.Dict) else {}
         self._shapes = {key: space.shape for key, space in spaces.items() if space.shape is not None}
 
@@ -110,7 +111,8 @@ class SuccessWrapper(CheckedEnv):
 
     def __init__(self, env: gym.Env, config: EnvConfig, diagnostics: bool = False) -> None:
         super().__init__(env, config.id)
-        self._config, self._diagnostics = config, diagnostics
+        self._config = config
+        self._diagnostics = diagnostics
         self._start: Any = None
         self._moved = self._at_reset = False
 
@@ -120,7 +122,8 @@ class SuccessWrapper(CheckedEnv):
         :raises RunError: it raised, or returned an invalid observation.
         """
         observation, info = super().reset(seed=seed, options=options)
-        self._start, self._moved = np.copy(observation["achieved_goal"]), False
+        self._start = np.copy(observation["achieved_goal"])
+        self._moved = False
         if self._config.success_reward is not None:
             self._at_reset = self._is_reached(self._start, observation["desired_goal"], info)
         else:

@@ -186,7 +186,8 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Chec
         problem_text = "no random episode had a success, so training finds out whether success ends an episode"
         yield "warning", f"{problem_text}; set env.ends_on_success."
     elif recorded is not None and recorded != config.ends_on_success:
-        declared, actual = str(config.ends_on_success).lower(), "ends" if recorded else "does not end"
+        declared = str(config.ends_on_success).lower()
+        actual = "ends" if recorded else "does not end"
         yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
 
 
@@ -244,9 +245,9 @@ def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) 
 
 def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
-    desired, info = rollout.desired[0], rollout.infos[0]
+    desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
-    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [info] * len(tried))
+    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [rollout.infos[0]] * len(tried))
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)

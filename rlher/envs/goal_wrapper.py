@@ -70,10 +70,16 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
             raise ValueError(f"the observation space must be a Box, not {env.observation_space}")
         if sample_goal is None and not goal_space.is_bounded():
             raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set sample_goal")
-        self.env, self.goal_of, self.reward, self.goal_space = env, goal_of, reward, goal_space
+        self.env = env
+        self.goal_of = goal_of
+        self.reward = reward
+        self.goal_space = goal_space
         self.sample_goal = sample_goal or (lambda generator: generator.uniform(goal_space.low, goal_space.high))
-        self.success_reward, self.ends_on_success, self.render_goal = success_reward, ends_on_success, render_goal
-        self.metadata, self.render_mode = env.metadata, env.render_mode
+        self.success_reward = success_reward
+        self.ends_on_success = ends_on_success
+        self.render_goal = render_goal
+        self.metadata = env.metadata
+        self.render_mode = env.render_mode
         self.action_space = env.action_space
         # Goals may be achieved outside of where they are drawn. A space of integers cannot be unbounded.
         is_float = np.issubdtype(goal_space.dtype, np.floating)

@@ -39,7 +39,9 @@ class RelayGoals(gym.Wrapper):
 
     def __init__(self, env: gym.Env, relay: "RelayConfig", rewards: tuple[float, float], training: bool) -> None:
         super().__init__(env)
-        self._relay, self._rewards, self._training = relay, rewards, training
+        self._relay = relay
+        self._rewards = rewards
+        self._training = training
         inner = env.observation_space
         assert isinstance(inner, spaces.Dict)
         self._size = inner["desired_goal"].shape[0]  # type: ignore[index]

@@ -21,7 +21,8 @@ class ActionRepeat(gym.Wrapper):
 
     def __init__(self, env: gym.Env, times: int, last_reward: bool) -> None:
         super().__init__(env)
-        self._times, self._last_reward = times, last_reward
+        self._times = times
+        self._last_reward = last_reward
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step until the action was repeated often enough or the episode ends."""

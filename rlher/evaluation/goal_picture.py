@@ -38,7 +38,8 @@ class GoalPicture:
         scale = 0.8 * SIDE / max(float((self._high - self._low).max()), 1e-9)
         points = (np.array([*self._path, goal]) - (self._low + self._high) / 2) * [scale, -scale] + SIDE / 2
         image = Image.new("RGB", (SIDE, SIDE), "white")
-        pen, (x, y), (u, v) = ImageDraw.Draw(image), points[-2], points[-1]
+        pen = ImageDraw.Draw(image)
+        (x, y), (u, v) = points[-2:]
         pen.line([*map(tuple, points[:-1])], PATH_COLOR, 3)
         pen.ellipse((x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS), POINT_COLOR)
         for sign in (-1, 1):

@@ -78,7 +78,10 @@ class VideoRecorder:
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
         self.shape = (0, 0, 3)
         """Of a picture: height, width, channels."""
-        self._env, self._config, self._width, self._captions = env, config, width, captions
+        self._env = env
+        self._config = config
+        self._width = width
+        self._captions = captions
         self._goals = GoalPicture(env.observation_space["desired_goal"])  # type: ignore[index]
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
@@ -134,8 +137,8 @@ def record_video(
     :param captions: whether episode, step, distance and outcome are written under each picture.
     :raises UserError: the file cannot be written.
     """
-    grid = grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
-    columns, cells, gaps = grid[0], grid[0] * grid[1], GAP * (grid[0] - 1)
+    columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
+    gaps = GAP * (columns - 1)
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
     recorder = VideoRecorder(env, config, max((width - gaps) // columns, 1), captions)
     yield recorder
@@ -144,10 +147,10 @@ def record_video(
     tile_height, tile_width, _ = recorder.shape
     fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
     down, right = tile_height + GAP, tile_width + GAP
-    page_height, page_width = (side + side % 2 for side in (grid[1] * down - GAP, columns * right - GAP))  # for H.264
+    page_height, page_width = (side + side % 2 for side in (rows * down - GAP, columns * right - GAP))  # for H.264
     with open_video(path, (page_width, page_height), fps) as append:
-        for first in range(0, len(recorder.episodes), cells):
-            page = recorder.episodes[first : first + cells]
+        for first in range(0, len(recorder.episodes), columns * rows):
+            page = recorder.episodes[first : first + columns * rows]
             frame = np.full((page_height, page_width, 3), BACKGROUND, dtype=np.uint8)
             for step in range(max(map(len, page)) + round(LAST_FRAME_SECONDS * fps)):
                 for index, pictures in enumerate(page):

@@ -37,7 +37,8 @@ def resolve_defaults(original: TrainConfig) -> tuple[TrainConfig, list[str]]:
     if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * original.n_envs)
     config, engine_notes = _choose_engine(replace(original, algo=algo))
-    freq, workers = config.eval.freq or max(config.total_timesteps // 20, 1), eval_workers(config)
+    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
+    workers = eval_workers(config)
     threads, vec_env = _share_cores(config)
     config = replace(config, threads=threads, vec_env=vec_env, eval=replace(config.eval, freq=freq, workers=workers))
     notes = [f"algo.learning_starts={learning_starts}: {reason}"] if reason else []
@@ -123,7 +124,9 @@ def _share_cores(config: TrainConfig) -> tuple[int, str]:
     With overlap, each environment process gets a core and torch gets the rest. On two cores with one environment, wide
     networks use both cores for updates, so the environment stays in this process.
     """
-    threads, processes, cores = config.threads, envs_in_workers(config), available_cores()
+    threads = config.threads
+    processes = envs_in_workers(config)
+    cores = available_cores()
     is_single = config.n_envs == 1 and config.vec_env == "auto"
     if threads is None:
         products = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2

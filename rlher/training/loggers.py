@@ -132,8 +132,8 @@ class TrackerWriter(KVWriter):
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""
-        tracker, numbers = self._tracker, _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name))
-        if tracker is not None and numbers:
+        numbers = _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name))
+        if (tracker := self._tracker) is not None and numbers:
             self._call(lambda: tracker.log(numbers, step))
 
     def finish(self, result: RunResult) -> None:

@@ -55,7 +55,8 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
         demonstrations, so neither is read.
     :raises UserError: the config cannot be trained.
     """
-    started, working_folder = time.monotonic(), Path.cwd()
+    started = time.monotonic()
+    working_folder = Path.cwd()
     _validate(config)
     initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]

@@ -38,9 +38,8 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             remove_unfinished(folder)
         checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
-        notes = ["no valid checkpoint; training starts from step 0", *damaged]
-        if checkpoint is not None:
-            notes = [f"resumed at {done:,} of {config.total_timesteps:,} steps", *damaged]
+        resumed_text = f"resumed at {done:,} of {config.total_timesteps:,} steps"
+        start_text = resumed_text if checkpoint else "no valid checkpoint; training starts from step 0"
         _require_same_experiment(run, config, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
         with prepare(config, from_checkpoint=checkpoint is not None) as setup:
@@ -51,7 +50,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
             tracker = make_tracker(config.logger, run)
             # Nothing is written before, because both may fail.
             _record_resume(run, done, command)
-            print_header(run, [*notes, *setup.notes])
+            print_header(run, [start_text, *damaged, *setup.notes])
             return run, trainer.run_to_end(tracker, is_new=checkpoint is None)
 
 
@@ -85,7 +84,8 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     :param checkpoint: from which it is resumed, if there is one.
     """
     done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
-    before, total = lookup.steps_of(run), config.total_timesteps
+    before = lookup.steps_of(run)
+    total = config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
         raise UserError(

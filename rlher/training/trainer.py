@@ -61,13 +61,17 @@ class Trainer:
     def __init__(
         self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
     ) -> None:
-        self.run, self.config, self.model = run, run.config, setup.model
-        self.result, self.stop = RunResult(), StopRequest()
+        self.run = run
+        self.config = run.config
+        self.model = setup.model
+        self.result = RunResult()
+        self.stop = StopRequest()
         self.workers = EvaluationWorkers(self.config)
         self.evaluation_callback = EvaluationCallback(run, self.workers, on_evaluation)
         self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop)
         self.user_callbacks = setup.callbacks
-        self._started, self._evaluate_at_end = setup.started, evaluate_at_end
+        self._started = setup.started
+        self._evaluate_at_end = evaluate_at_end
 
     def run_to_end(self, tracker: TrackerWriter | None, is_new: bool = True) -> RunResult:
         """Train to the end of the run and return the result.
@@ -130,18 +134,22 @@ class Trainer:
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
-        episodes, seed = self.config.eval.final_episodes, self.config.eval.seed + FINAL_SEED_OFFSET
-        last, steps = model_file.to_bytes(self.model), self.model.num_timesteps
-        best, row = self.evaluation_callback.best_model, best_row(self.evaluation_callback.rows)
-        if best is None or row is None or row["timesteps"] >= steps:
-            best = self.evaluation_callback.best_model = last
-            self.evaluation_callback.write_best_model()
+        evaluations = self.evaluation_callback
+        episodes = self.config.eval.final_episodes
+        seed = self.config.eval.seed + FINAL_SEED_OFFSET
+        last = model_file.to_bytes(self.model)
+        best_steps = self.model.num_timesteps
+        row = best_row(evaluations.rows)
+        if evaluations.best_model is None or row is None or row["timesteps"] >= best_steps:
+            evaluations.best_model = last
+            evaluations.write_best_model()
         else:
-            steps = row["timesteps"]
+            best_steps = row["timesteps"]
+        best = evaluations.best_model
         last_episodes = self.workers.start(last, episodes, seed)
         best_episodes = last_episodes if best == last else self.workers.start(best, episodes, seed)
         self.result.final = summarize(wait_for_episodes(last_episodes))
-        self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": steps}
+        self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best_steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:

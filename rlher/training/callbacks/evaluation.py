@@ -64,7 +64,8 @@ class EvaluationCallback(BaseCallback):
         self.best_model: bytes | None = None
         """Content of the best model's file."""
         self._pending: deque[PendingEvaluation] = deque()
-        self._run, self._workers = run, workers
+        self._run = run
+        self._workers = workers
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model; not after one failed."""
@@ -136,7 +137,9 @@ class EvaluationCallback(BaseCallback):
         if self._on_evaluation:
             self._on_evaluation(self.rows)
         if self._run.config.eval.keep_models:
-            _keep_model(self._run, row["timesteps"], evaluated.model)
+            path = self._run.model_path(str(row["timesteps"]))
+            path.parent.mkdir(exist_ok=True)
+            write_bytes(path, evaluated.model)
         if is_best and self._records_clips:
             self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model)
 
@@ -171,13 +174,6 @@ class EvaluationCallback(BaseCallback):
 
 
 # -------------------------------------------------------------------------------------------------- models
-
-
-def _keep_model(run: RunFolder, steps: int, model: bytes) -> None:
-    """Write ``models/<steps>.zip``, the content of the file of a model that was saved after these steps."""
-    path = run.model_path(str(steps))
-    path.parent.mkdir(exist_ok=True)
-    write_bytes(path, model)
 
 
 def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:

@@ -37,7 +37,8 @@ class ProgressCallback(BaseCallback):
 
     def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
         super().__init__()
-        self._total, self._evaluations = total, evaluations
+        self._total = total
+        self._evaluations = evaluations
         self._has_bar = enabled and can_redraw(sys.stderr)
         self._has_lines = enabled and not self._has_bar
         self._bar = Progress(
