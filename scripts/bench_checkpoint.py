@@ -55,7 +55,7 @@ def main() -> None:
 def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
-    envs = RestorableVecEnv(lambda seed: make_vec_env(env, 1, seed, "dummy"), 0)
+    envs = RestorableVecEnv(lambda seed: make_vec_env(env, 1, seed, "dummy"), 0, env.max_restarts)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
     config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)
