@@ -22,7 +22,8 @@ push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,
 push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps algo.layer_norm_critics=true|0,1,2,3,4
 push-td3|algo=td3 env=FetchPush-v4
 slide-mix-td3|algo=td3 env=FetchSlide-v4
-pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
+pickplace-minutes-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
+pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-steps|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
 pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_updates=20000

@@ -152,7 +152,8 @@ class CheckpointCallback(BaseCallback):
         """
         try:
             state = checkpoint_state.load(checkpoint, model)
-            actions, observations = checkpoint_state.load_env_actions(checkpoint)
+            shape = (self._envs.num_envs, *self._envs.action_space.shape)  # type: ignore[misc]
+            actions, observations = checkpoint_state.load_env_actions(checkpoint, shape)
             generators = state["generators"]
             build_number = int(state["build_number"])
             checkpoint_state.restore_generators(generators, model)  # for updates that are due if no step is left

@@ -92,14 +92,18 @@ def save_env_actions(folder: Path, actions: Sequence[np.ndarray], observations: 
     np.savez(folder / "env_actions.npz", _actions=played, **observations)  # type: ignore[arg-type]
 
 
-def load_env_actions(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def load_env_actions(folder: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return the content of :func:`save_env_actions`.
 
+    :param shape: of the actions of all environments in one step.
     :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
     """
     with open_arrays(folder / "env_actions.npz") as arrays:
         observations = dict(arrays)
-    return observations.pop("_actions"), observations
+    actions = observations.pop("_actions")
+    if actions.size and actions.shape[1:] != shape:
+        raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
+    return actions, observations
 
 
 def _counters(model: TrainingLoop) -> list[str]:
