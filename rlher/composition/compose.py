@@ -72,6 +72,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             require_no_code(Path(recipe), asdict(config), before)
         values["recipe"] = recipe
     assign(config, values)
+    if algo and (name := config.algo.name) != algo:  # its keys are those of algo=
+        raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
     validate(config)
     return config
 

@@ -1,5 +1,7 @@
 """Overrides as values by config key: short forms, their order, and numbers."""
 
+from pathlib import Path
+
 import pytest
 
 from rlher.cli.commands import COMMANDS
@@ -7,6 +9,7 @@ from rlher.cli.flags import parse
 from rlher.composition.overrides import expand_short_forms
 from rlher.config.commands import CheckConfig
 from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
 
 
 def test_values_become_what_their_keys_take() -> None:
@@ -52,3 +55,11 @@ def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
     (job,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).compose(TrainConfig)
     assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)
+
+
+@pytest.mark.parametrize("word", ["algo.name=ddpg", "recipe=mine.yaml"])
+def test_only_the_group_chooses_the_algorithm(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("algo: {name: ddpg}\n")
+    with pytest.raises(UserError, match="algo=ddpg"):
+        parse("train", ["algo=sac", "env=FetchReach-v4", word]).compose(TrainConfig)
