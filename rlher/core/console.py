@@ -77,8 +77,9 @@ _warnings: ContextVar[list[str] | None] = ContextVar("warnings", default=None)
 
 
 def warn(message: str) -> None:
-    """Print a message on stderr, as one line that starts with ``rlher:``."""
-    print(f"rlher: {escape_control(redact(message))}", file=sys.stderr)
+    """Print a message on stderr without passwords, as one line that starts with ``rlher:``."""
+    message = redact(message)
+    print(f"rlher: {escape_control(message)}", file=sys.stderr)
     if (collected := _warnings.get()) is not None:
         collected.append(message)
 
