@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib import resources
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -188,4 +189,14 @@ def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
     for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA_FILE)})):
         if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
-            yield key, str(value) if isinstance(value, str | dict) else format_value(value)
+            yield key, _value_text(value)
+
+
+def _value_text(value: Any) -> str:
+    """Return a value of a file as text, which may be one that no command line can have."""
+    if isinstance(value, str | dict):
+        return str(value)
+    try:
+        return format_value(value)
+    except UserError:
+        return str(value)
