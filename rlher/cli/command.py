@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.overrides import GROUPS
+from rlher.composition.overrides import GROUPS, names_in_group
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys
@@ -63,7 +63,12 @@ class Command:
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
-def command_line_choices(words: Sequence[str]) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; also for ``env``."""
+def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", "env")) -> dict[str, str]:
+    """Return the names that ``algo=sac``, ``--algo sac``, ``--algo=sac`` and ``sac`` choose, by group; also for ``env``.
+
+    :param groups: of the command; others are left out.
+    """
+    without_key = {group: word for group in ("algo", "env") for word in words if word in names_in_group(group)}
     lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
-    return dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))
+    choices = without_key | dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))
+    return {group: name for group, name in choices.items() if group in groups}

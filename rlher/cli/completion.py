@@ -66,7 +66,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = config_keys(command.schema, default_choices(command.schema) | command_line_choices(before))
+    keys = config_keys(command.schema, default_choices(command.schema) | command_line_choices(before, groups))
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

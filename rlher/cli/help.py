@@ -106,7 +106,8 @@ def _entry(name: str, size: int, text: str) -> str:
 
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
-    words = [f"{group}={name}" for group, name in command_line_choices(argv).items() if "," not in name]
+    choices = command_line_choices(argv, command.groups)
+    words = [f"{group}={name}" for group, name in choices.items() if "," not in name]
     if "recipe" in command.groups:
         words.append("recipe=null")
     if "trust_code" in command.keys:
