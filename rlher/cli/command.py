@@ -64,7 +64,7 @@ class Command:
 
 
 def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", "env")) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac``, ``--algo=sac`` and ``sac`` choose, by group; also for ``env``.
+    """Return the names that ``algo=sac``, ``--algo sac``, ``--algo=sac`` and ``sac`` choose, by group; so for ``env``.
 
     :param groups: of the command; others are left out.
     """

@@ -34,14 +34,13 @@ def watch(config: EnjoyConfig) -> int:
     window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
     if not window:
         use_offscreen_sdl()
-    env = make_env(watched.env, "human" if window else "rgb_array")
-    policy = watched.make_policy(env)
-    note(watched.name)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(watched.seeds, episodes))
     outcomes = []
     with ExitStack() as stack:
-        stack.enter_context(closing(env))
+        env = stack.enter_context(closing(make_env(watched.env, "human" if window else "rgb_array")))
+        policy = watched.make_policy(env)
+        note(watched.name)
         recording = record_video(path, env, watched.env, len(seeds), grid, config.width, config.captions)
         film = stack.enter_context(recording) if not window else None
         played = (play_episode(env, policy, seed, film) for seed in seeds)

@@ -68,7 +68,10 @@ def test_text_from_files_is_escaped(rlher, make_run: Make) -> None:
     name = f"{HTML_IN_NAME}\x1b]0;PWN\x07\u202e\n\r\x7f"
     in_folder = name.replace("/", "∕")  # a folder name has no slash
     folder = make_run(
-        in_folder, env={"id": name, "name": name}, algo={"activation": name, name: 1}, her={"goal_mix": [name, {name: 1}]}
+        in_folder,
+        env={"id": name, "name": name},
+        algo={"activation": name, name: 1},
+        her={"goal_mix": [name, {name: 1}]},
     )
     (folder / "command.txt").write_text(f"rlher train {name}")
     (folder / "meta.json").write_text(json.dumps({name: name}))
