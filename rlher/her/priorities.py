@@ -6,6 +6,7 @@ To add a priority, write a subclass of :class:`TransitionSampler` and enter it i
 import contextlib
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,13 @@ LARGEST_GAIN = 0.5
 class TransitionSampler:
     """Samples transitions of a storage uniformly; a subclass samples them by priority.
 
-    :param storage: what to sample from, without its demonstrations.
+    :param storage: what to sample from, without its demonstrations; none of its transitions has a priority yet.
     :param options: arguments of the subclass. A saved state is restored only if they are equal.
     """
 
     def __init__(self, storage: Storage, **options: Any) -> None:
         # As they are read from a file: a tuple is a list in JSON.
         self.options = json.loads(json.dumps({"priority": type(self).__name__, **options}, default=str))
-        self.reset(storage)
-
-    def reset(self, storage: Storage) -> None:
-        """Start again with a storage, none of whose transitions has a priority yet."""
         self.storage = storage
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
@@ -87,15 +84,11 @@ class TDError(TransitionSampler):
                 f"td_error has alpha={alpha}, beta={beta}, beta_steps={beta_steps}, epsilon={epsilon}; use a finite "
                 "alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and a finite epsilon > 0."
             )
+        super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
         self.alpha = alpha
         self.beta = beta
         self.beta_steps = beta_steps
         self.epsilon = epsilon
-        super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
-
-    def reset(self, storage: Storage) -> None:
-        """Start again with a storage, none of whose transitions has a priority yet."""
-        super().reset(storage)
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
         self.entered = np.zeros(storage.n_envs, np.int64)  # per environment: transitions entered into the tree
@@ -181,16 +174,13 @@ class Energy(TransitionSampler):
                 f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
                 f"most 1, and both or none of an index from 0 to {self.size - 1} and a finite number above 0."
             )
+        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
         self.floor = floor
         self.height = height
         self.step_seconds = step_seconds
-        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
-
-    def reset(self, storage: Storage) -> None:
-        """Start again with a storage, none of whose transitions has a priority yet."""
-        super().reset(storage)
         # By index of an episode: its energy, and its last transition when that was computed.
-        self.energy, self.computed_at = np.zeros(len(storage.first_id)), np.full(len(storage.first_id), -1)
+        self.energy = np.zeros(len(storage.first_id))
+        self.computed_at = np.full(len(storage.first_id), -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
@@ -277,10 +267,13 @@ def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator
     )
 
 
-def make_priority(name: str | type[TransitionSampler], storage: Storage, **options: Any) -> TransitionSampler:
+def make_priority(
+    name: str | type[TransitionSampler], options: Mapping[str, Any], storage: Storage
+) -> TransitionSampler:
     """Return a priority for a storage.
 
     :param name: of :data:`PRIORITIES`, a subclass of :class:`TransitionSampler`, or the ``module:Class`` of one.
+    :param options: arguments of the class.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.

@@ -162,7 +162,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         )
         self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
-        self.priority = make_priority(priority, self.storage, **(priority_kwargs or {}))
+        self._make_priority = partial(make_priority, priority, priority_kwargs or {})
+        self.priority = self._make_priority(self.storage)
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
@@ -237,7 +238,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         super().reset()
         self.storage.clear()
         self.relabeller.reward_and_done.statistics = RewardStatistics()
-        self.priority.reset(self.storage)
+        self.priority = self._make_priority(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -401,7 +402,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
-            self.priority.reset(storage)
+            self.priority = self._make_priority(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.load_state_dict(priorities)
         except Exception as error:
