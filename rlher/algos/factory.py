@@ -15,9 +15,8 @@ from torch import nn
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
-from rlher.algos.options import UpdateOptions
+from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
 from rlher.algos.schedules import make_schedule
-from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
 from rlher.config.training import TrainConfig

@@ -1,6 +1,12 @@
 """Options of the fast update that Stable-Baselines3 does not have."""
 
+import math
 from dataclasses import dataclass, fields
+from typing import Any
+
+from rlher.core.errors import UserError
+
+Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -11,7 +17,7 @@ class UpdateOptions:
     describes the config keys ``algo.…``, and :mod:`rlher.config.her` the keys ``demos.…``.
 
     :param target_q_bounds: lowest and highest value of the target network, either may be None; see
-        :mod:`rlher.algos.target_q_bounds`.
+        :func:`resolve_target_q_bounds`.
     :param target_critics: as ``algo.target_critics``. The actor then maximises the mean of all critics (REDQ, Chen et
         al. 2021, arXiv:2101.05982).
     :param random_action: as ``algo.random_action``, besides the action noise (OpenAI baselines' ``random_eps``;
@@ -28,7 +34,7 @@ class UpdateOptions:
     :param precision: ``float32``, or ``bf16``: compute wide layers of the losses in bf16; weights stay float32.
     """
 
-    target_q_bounds: tuple[float | None, float | None] | None = None
+    target_q_bounds: Bounds | None = None
     target_critics: int | None = None
     random_action: float = 0.0
     random_action_hold: int = 1
@@ -48,3 +54,43 @@ class UpdateOptions:
         ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "precision")
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
         return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name))
+
+
+def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
+
+    No return lies outside [min(low, 0), max(high, 0)] / (1-gamma), so no target should either. OpenAI baselines' HER
+    clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and finds it
+    important for learning sparse goal tasks fast.
+
+    :param value: of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
+    :param reward_range: lowest and highest reward of one step (low and high above), None where unknown.
+    :param gamma: discount factor in [0, 1].
+    :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
+    :raises UserError: ``value`` is none of these.
+    """
+    if value is None:
+        return None
+    if value == "auto":
+        return _from_reward_range(reward_range, gamma)
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in value)
+    ):
+        low, high = value
+        if low is not None and high is not None and low >= high:
+            raise UserError(f"algo.target_q_bounds={value} has a low bound that is not below the high one; swap them.")
+        return None if low is None and high is None else (low, high)
+    raise UserError(f"algo.target_q_bounds={value!r} is not valid; use auto, null, or a pair such as [-20, 0].")
+
+
+def _from_reward_range(reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    if reward_range is None or gamma == 1.0:
+        return None
+    low, high = reward_range
+    bounds = (
+        None if low is None else min(low, 0.0) / (1.0 - gamma),
+        None if high is None else max(high, 0.0) / (1.0 - gamma),
+    )
+    return None if bounds == (None, None) else bounds

@@ -9,7 +9,7 @@ import torch as th
 from rlher.algos import ALGORITHMS
 from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.networks import with_layer_norm
-from rlher.algos.options import UpdateOptions
+from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
 from tests.support.models import THEIRS, ours, train, weights
 
 CRITICS = [name for name in THEIRS if ALGORITHMS[name].actions == "continuous"]
@@ -113,3 +113,21 @@ def test_layer_norm_is_added_to_the_critics_only(name) -> None:
     file.seek(0)
     loaded = THEIRS[name].load(file, env=model.env, device="cpu")
     assert all(th.equal(weights(loaded)[key], value) for key, value in weights(model).items())
+
+
+BOUNDS = [
+    ("auto", [-1.0, 0.0], 0.95, (-20.0, 0.0)),
+    ("auto", [0.0, 1.0], 0.9, (0.0, 10.0)),
+    ("auto", [None, 0.0], 0.95, (None, 0.0)),
+    ("auto", [-1.0, -0.5], 0.5, (-2.0, 0.0)),  # an episode may end at once: 0 is always possible
+    ("auto", None, 0.95, None),
+    ("auto", [-1.0, 0.0], 1.0, None),
+    (None, [-1.0, 0.0], 0.95, None),
+    ([-5, 5], None, 0.95, (-5, 5)),
+]
+
+
+@pytest.mark.parametrize(("value", "rewards", "gamma", "expected"), BOUNDS)
+def test_target_q_bounds_follow_from_the_rewards(value, rewards, gamma, expected) -> None:
+    bounds = resolve_target_q_bounds(value, rewards, gamma)
+    assert bounds == (None if expected is None else pytest.approx(expected))
