@@ -31,7 +31,6 @@ from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
-from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import RUN_SIGNALS
 
@@ -151,33 +150,6 @@ def close_workers(workers: Sequence[Worker]) -> None:
     finally:  # after Ctrl-C they would outlive this process
         for worker in workers:
             worker.kill()
-
-
-class RestartLimit:
-    """Counts how often processes of an environment were replaced since its last finished episode.
-
-    :param limit: how often they may be replaced without a finished episode in between.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._restarts = 0
-
-    def episode_finished(self) -> None:
-        """Count from 0 again."""
-        self._restarts = 0
-
-    def count(self, lost: WorkerLost, where: str = "") -> None:
-        """Print that the process was lost, and that a new one replaces it.
-
-        :param where: such as " in the episode of seed 7".
-        :raises RunError: the limit is reached.
-        """
-        loss = f"{lost}{where}"
-        if self._restarts == self._limit:
-            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
-        self._restarts += 1
-        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 
 def report_progress(value: Any = None) -> None:
