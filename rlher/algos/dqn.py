@@ -40,7 +40,7 @@ class DQN(FastUpdate, stable_baselines3.DQN):
             value = self.clamp_target_q(self.forward(self.q_net_target.q_net, batch.next_obs)).amax(dim=1, keepdim=True)
             target = batch.rewards + batch.discounts * value
         values = self.forward(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
-        return batch.mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
+        return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         loss, errors = self.loss(batch)

@@ -53,7 +53,7 @@ class UpdateBatch(NamedTuple):
     ent_coef: Any = None
     target_critics: Any = None
 
-    def mean(self, losses: th.Tensor) -> th.Tensor:
+    def weighted_mean(self, losses: th.Tensor) -> th.Tensor:
         """Return the mean of losses (…, batch, any), each transition weighted by its importance."""
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 

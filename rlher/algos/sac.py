@@ -69,7 +69,7 @@ class SACUpdate(ActorCritic):
             value = self.target_q_values(batch, actions).amin(dim=0) - batch.ent_coef * log_prob
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
-        return 0.5 * len(errors) * batch.mean(errors**2), errors
+        return 0.5 * len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss, and the mean log-probability of its actions."""

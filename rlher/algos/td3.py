@@ -55,7 +55,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
             value = self.target_q_values(batch, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
-        return len(errors) * batch.mean(errors**2), errors
+        return len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the negated value of the actor's actions plus the action penalty, and the penalty.

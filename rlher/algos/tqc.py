@@ -24,7 +24,7 @@ class TQC(SACUpdate, sb3_contrib.TQC):
             target = target.topk(kept, dim=1, largest=False, sorted=False).values
         quantiles = self.q_values(batch)
         losses = quantile_huber_loss(quantiles, target.expand(len(quantiles), *target.shape))
-        return batch.mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))
+        return batch.weighted_mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the mean over quantiles and critics."""
