@@ -48,21 +48,21 @@ class Relabeller:
 
     def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
-        # Where goals have parts, the environment may move the goal in every step. So rewards under original goals are
-        # recomputed as well: each transition keeps the goal before its step.
-        has_parts = self.goal_part_weights is not None
-        new = slice(n_original, None)
-        recomputed = slice(None) if has_parts else new
-        if has_parts or n_original < len(ids):
+        # With relay sub-goals the goal may change at each step. The stored reward is for the goal after the step, but
+        # the row holds the goal before it. So all rewards are recomputed, not only the virtual ones.
+        goal_moves = self.goal_part_weights is not None
+        virtual = slice(n_original, None)
+        recomputed = slice(None) if goal_moves else virtual
+        if goal_moves or n_original < len(ids):
             self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
         rows, next_obs = storage.transitions(ids, positions)
         desired = rows["obs"][DESIRED_GOAL]
-        new_goals = desired[new]
+        new_goals = desired[virtual]
         if n_original < len(ids):
-            new_goals = self._new_goals(storage, ids[new], rows["episode"][new], rng)
-        desired[new] = new_goals
-        goals = desired if has_parts else new_goals  # new_goals have the precision of the environment
+            new_goals = self._new_goals(storage, ids[virtual], rows["episode"][virtual], rng)
+        desired[virtual] = new_goals
+        goals = desired if goal_moves else new_goals  # new_goals have the precision of the environment
         next_obs[DESIRED_GOAL][recomputed] = desired[recomputed]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, recomputed)
