@@ -6,9 +6,9 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rlher.core.current_folder import keep_search_folder
+from rlher.core.current_folder import make_search_path_absolute
 
-keep_search_folder()  # the current folder may later be a run of somebody else, where no module is looked for
+make_search_path_absolute()  # the current folder may later be a run of somebody else, where no module is looked for
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train

@@ -28,7 +28,7 @@ from rlher.config.commands import (
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import escape_control, quote_command, warn
-from rlher.core.current_folder import ignore_current_folder
+from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.safe_files import finite_float, read_json
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rlher.analysis.plotting import CurvesFigure
     from rlher.training.result import RunResult
 
-ignore_current_folder()  # before a library starts a process
+forbid_code_from_current_folder()  # before a library starts a process
 
 
 class Run:

@@ -21,7 +21,7 @@ from rlher.cli import completion
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS, resume
 from rlher.core.console import note, quote_command, redact, warn
-from rlher.core.current_folder import ignore_current_folder
+from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.safe_files import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: without the program; None: of this process.
     :return: exit code: 0, 1 (the run failed, or a file cannot be written), 2 (the user's fault), 130 (Ctrl-C).
     """
-    ignore_current_folder()
+    forbid_code_from_current_folder()
     if argv is None:
         argv = sys.argv[1:]
         if isinstance(sys.stdout, io.TextIOWrapper):

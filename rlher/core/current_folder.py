@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def keep_search_folder() -> None:
+def make_search_path_absolute() -> None:
     """Replace ``""`` in the search path, which a notebook has, by the folder that it stands for now."""
     with suppress(OSError):  # the current folder was deleted
         sys.path[:] = [folder or os.getcwd() for folder in sys.path]
 
 
-def ignore_current_folder() -> None:
+def forbid_code_from_current_folder() -> None:
     """Let no process that this one starts take code from the current folder, whichever library starts it.
 
     A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.

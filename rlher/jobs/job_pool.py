@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.config.training import TrainConfig
-from rlher.core.current_folder import ignore_current_folder
+from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_files import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
@@ -227,7 +227,7 @@ def _stop_with_parent() -> None:
 
 def _call_in(folder: str, function: Callable[[], None]) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
-    ignore_current_folder()
+    forbid_code_from_current_folder()
     if os.path.isdir(folder):
         os.chdir(folder)
     function()
