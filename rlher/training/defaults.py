@@ -124,21 +124,18 @@ def _share_cores(config: TrainConfig) -> tuple[int, str]:
     With overlap, each environment process gets a core and torch gets the rest. On two cores with one environment, wide
     networks use both cores for updates, so the environment stays in this process.
     """
-    threads = config.threads
-    processes = envs_in_workers(config)
+    vec_env = "subproc" if envs_in_workers(config) else "dummy"
+    if config.threads is not None:
+        return config.threads, vec_env
     cores = available_cores()
+    products = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2
+    useful = max(products // PRODUCTS_PER_THREAD, 1)
     is_single = config.n_envs == 1 and config.vec_env == "auto"
-    if threads is None:
-        products = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2
-        useful = max(products // PRODUCTS_PER_THREAD, 1)
-        if is_single and cores == 2 and get_device(config.device).type == "cpu":
-            threads = min(useful, cores)
-            processes = processes and threads == 1
-        elif processes and config.engine.overlap:
-            threads = max(min(useful, cores - config.n_envs), 1)
-        else:
-            threads = min(useful, cores)
-    return threads, "subproc" if processes else "dummy"
+    if is_single and cores == 2 and get_device(config.device).type == "cpu":
+        threads = min(useful, 2)
+        return threads, "dummy" if threads == 2 else vec_env
+    reserved = config.n_envs if vec_env == "subproc" and config.engine.overlap else 0
+    return max(min(useful, cores - reserved), 1), vec_env
 
 
 def _keys_without_effect(config: TrainConfig) -> list[str]:
