@@ -31,8 +31,8 @@ class RandomActions:
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        # While no action is held, a random one begins with probability p. So (1 - p) / p of the agent's actions precede
-        # each random one on average, which is held for `hold` steps: share = hold / (hold + (1 - p) / p), solved for p.
+        # p: probability that a random action begins at a step without a held one. One cycle is (1 - p) / p of the
+        # agent's actions on average, then `hold` random ones. Solve share = hold / (hold + (1 - p) / p) for p.
         begin_probability = self.share / (self.hold - self.share * (self.hold - 1))
         if warm_up and self.hold > 1:
             begin_probability = 1.0

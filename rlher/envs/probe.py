@@ -26,7 +26,8 @@ GOAL_PAIRS = 40
 
 CRASH_KEYS = ("is_crash", "crashed")
 PROBED = ("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range")
-"""Properties that start the probing if null. A null crash key may mean that the environment has no crashes."""
+"""If one of these is null, rlher plays random episodes. ``crash_key`` is not among them: null is normal for an
+environment without crashes."""
 
 
 @dataclass

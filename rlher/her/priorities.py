@@ -147,10 +147,10 @@ class TDError(TransitionSampler):
 class Energy(TransitionSampler):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
-    An episode is sampled with probability ∝ its energy, but at least ``floor`` times the mean energy of the finished
-    episodes stored; then a transition uniformly from the episode. Steps of running episodes count as average. Until an
-    episode has energy, transitions are sampled uniformly. As in the paper there are no importance weights. Where goals
-    have parts, only the part of the task counts.
+    P(episode) is proportional to max(energy, ``floor`` × mean energy of the finished episodes). A running episode
+    counts as much as an average one of its length. A transition is then sampled uniformly from the episode. Until some
+    finished episode has energy, transitions are sampled uniformly. As in the paper there are no importance weights.
+    Where goals have parts, only the part of the task counts.
 
     With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
     and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than

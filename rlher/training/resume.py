@@ -103,7 +103,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, command: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    earlier = read_commands(run.folder)  # before it is signed: none if it was written elsewhere
+    earlier = read_commands(run.folder)  # before it is signed: none if written elsewhere or edited
     run.write_config()
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
     meta = read_json(run.folder / METADATA_FILE)

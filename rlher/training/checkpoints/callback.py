@@ -67,8 +67,8 @@ class CheckpointCallback(BaseCallback):
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._rebuild_step = 0
         """Step of the last environment rebuild."""
-        # Write a checkpoint before the first step after init_from (that file may change later) or pretraining (it
-        # should not be repeated).
+        # Write a checkpoint before the first step in two cases. After init_from: that file may change before a resume.
+        # After pretraining: a resume must not repeat it.
         saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
         self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
         """When a checkpoint between environment rebuilds is due."""
