@@ -34,7 +34,7 @@ from rlher.core.nested import flatten
 from rlher.core.safe_files import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training.start import train_or_resume
+from rlher.training import start
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -174,7 +174,7 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command = quote_command(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
-            _finished_run(*train_or_resume(changed_config(self.config, overrides), command, self._run))
+            _finished_run(*start.resume(self._run, changed_config(self.config, overrides), command))
         finally:
             self._reload()
         return self
@@ -262,7 +262,7 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(TrainConfig, overrides)
     command = quote_command(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*train_or_resume(config, command))
+    return _finished_run(*start.train(config, command))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

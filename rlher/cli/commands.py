@@ -37,6 +37,7 @@ from rlher.core.signals import EXIT_INTERRUPTED
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
     from rlher.run.run_folder import RunFolder
+    from rlher.training.result import RunResult
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -50,7 +51,9 @@ def train(config: TrainConfig, command_line: str) -> int:
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    return _train(config, command_line)
+    from rlher.training import start
+
+    return _report_result(*start.train(config, command_line))
 
 
 def resume(overrides: Mapping[str, Any], command_line: str) -> int:
@@ -61,22 +64,21 @@ def resume(overrides: Mapping[str, Any], command_line: str) -> int:
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     from rlher.run import lookup
+    from rlher.training import start
 
     changes = dict(overrides)
     name = str(changes.pop("resume") or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = changes.get("trust_code") is True
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    return _train(changed_config(resumed.config, changes), command_line, resumed)
+    return _report_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
 
 
-def _train(config: TrainConfig, command_line: str, resumed: "RunFolder | None" = None) -> int:
-    from rlher.training.start import train_or_resume
-
-    run_folder, result = train_or_resume(config, command_line, resumed)
+def _report_result(run: "RunFolder", result: "RunResult") -> int:
+    """Print the result of a run, and return the exit code."""
     from rlher.training.result import print_result
 
-    print_result(run_folder, result)
+    print_result(run, result)
     return result.exit_code
 
 

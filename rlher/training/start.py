@@ -15,26 +15,33 @@ if TYPE_CHECKING:
     from rlher.training.result import RunResult
 
 
-def train_or_resume(
-    config: TrainConfig, command: str, resumed: "RunFolder | None" = None
-) -> "tuple[RunFolder, RunResult]":
-    """Train a new run, or resume one, and return its folder and result.
-
-    The fork server imports for seconds, as this process does. It is started before torch is imported here, so that both
-    import at the same time.
+def train(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+    """Train a new run, and return its folder and result.
 
     :param command: the command line, for the run folder.
-    :param resumed: the run to resume; None: a new one.
-    :raises UserError: the config cannot be trained; no run folder was created, or the one to resume is unchanged.
+    :raises UserError: the config cannot be trained; no run folder was created.
+    """
+    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
+        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
+    _start_fork_server_for(config)
+    from rlher.training.trainer import train_new_run
+
+    return train_new_run(config, command)
+
+
+def resume(run: "RunFolder", config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+    """Continue a run, see :func:`rlher.training.resume.resume`."""
+    _start_fork_server_for(config)
+    from rlher.training import resume
+
+    return resume.resume(run, config, command)
+
+
+def _start_fork_server_for(config: TrainConfig) -> None:
+    """Start the fork server if a run has worker processes.
+
+    It imports for seconds, as this process does. It is started before torch is imported here, so that both import at
+    the same time.
     """
     if envs_in_workers(config) or eval_workers(config):
         start_fork_server()
-    if resumed is not None:
-        from rlher.training.resume import resume
-
-        return resume(resumed, config, command)
-    from rlher.training.trainer import train_new_run
-
-    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
-        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
-    return train_new_run(config, command)
