@@ -78,10 +78,10 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.agent import choose_model
+        from rlher.evaluation.agent import find_agent
 
         with contextlib.closing(self.env()) as env:
-            return choose_model(self._source).load(env)
+            return find_agent(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -105,12 +105,12 @@ class Run:
         :param seed: of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
-        from rlher.evaluation.agent import choose_model
+        from rlher.evaluation.agent import find_agent
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(EvaluateConfig, _overrides(vars(self._source) | keys))
-        return choose_model(config).evaluate(episodes, seed)
+        return find_agent(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.

@@ -24,7 +24,7 @@ from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, rea
 from rlher.analysis.plotting import caption, line_styles, to_svg
 from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
 from rlher.analysis.tables import MISSING
-from rlher.composition.override_syntax import format_value
+from rlher.composition.override_syntax import override_text
 from rlher.config.commands import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
@@ -197,6 +197,6 @@ def _value_text(value: Any) -> str:
     if isinstance(value, str | dict):
         return str(value)
     try:
-        return format_value(value)
+        return override_text(value)
     except UserError:
         return str(value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import LATEST, Command
 from rlher.composition.compose import ComposedConfig, changed_config
-from rlher.composition.override_syntax import format_value
+from rlher.composition.override_syntax import override_text
 from rlher.config.commands import (
     CheckConfig,
     CollectConfig,
@@ -82,7 +82,7 @@ def _report_result(run: "RunFolder", result: "RunResult") -> int:
     return result.exit_code
 
 
-def train_jobs(jobs: Sequence[ComposedConfig]) -> int:
+def train_sweep_runs(jobs: Sequence[ComposedConfig]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
@@ -123,10 +123,10 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.agent import choose_model
+    from rlher.evaluation.agent import find_agent
     from rlher.evaluation.metrics import format_summary
 
-    chosen = choose_model(config)
+    chosen = find_agent(config)
     note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
@@ -253,7 +253,7 @@ def list_names(config: ListConfig, command_line: str) -> int:
 
 def _print_check(result: "CheckResult") -> None:
     values = result.to_json()
-    keys = {f"env.{name}": format_value(value) for name, value in values["properties"].items()}
+    keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}
     properties = values["spaces"] | keys
     width = max(map(len, properties))
     lines = [result.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
@@ -275,7 +275,7 @@ COMMANDS: dict[str, Command] = {
     "optimize": Command("optimize", optimize),
     "plot": Command("plot", plot),
     "report": Command("report", report),
-    "train": Command("train", train, sweep=train_jobs),
+    "train": Command("train", train, sweep=train_sweep_runs),
 }
 """All commands by name. An entry is all that a new one needs."""
 

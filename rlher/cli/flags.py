@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli.command import LATEST, Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.override_syntax import format_value, parse_override, split_name, text_value
+from rlher.composition.override_syntax import override_text, parse_override, split_name, text_value
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
@@ -43,7 +43,7 @@ class CommandLine(NamedTuple):
     def words(self) -> list[str]:
         """Return its overrides as words; those of groups come first."""
         pairs = sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS)
-        return [f"{key}={','.join(map(format_value, values))}" for key, values in pairs]
+        return [f"{key}={','.join(map(override_text, values))}" for key, values in pairs]
 
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
@@ -173,7 +173,7 @@ def _require_single_values(command: Command, overrides: Mapping[str, list[Any]])
     """Raise UserError if a key has several values, which only a sweep may have."""
     for key, values in overrides.items():
         if len(values) > 1:
-            text = ",".join(map(format_value, values))
+            text = ",".join(map(override_text, values))
             is_list = key in command.keys and takes_list(command.keys[key])
             advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
             raise UserError(f"{key}={text} has several values; {advice}.")

@@ -9,7 +9,7 @@ from rlher import __version__
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.composition.override_syntax import format_value
+from rlher.composition.override_syntax import override_text
 from rlher.composition.overrides import names_in_group
 from rlher.config.key import default_of, values_by_key
 from rlher.core.console import output_width
@@ -117,7 +117,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
 
 
 def _limits(field: Field, default: Any) -> str:
-    limits = [] if default in (None, "") else [format_value(default)]
+    limits = [] if default in (None, "") else [override_text(default)]
     if "choices" in field.metadata:
         limits.append(f"one of {', '.join(field.metadata['choices'])}")
     return f" ({'; '.join(limits)})" if limits else ""

@@ -84,18 +84,18 @@ def split_name(word: str) -> tuple[str, str]:
     return next((split for split in splits if Path(split[0]).exists()), splits[0])
 
 
-def format_value(value: Any) -> str:
+def override_text(value: Any) -> str:
     """Write a value as one would type it on the command line.
 
     :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
     """
     if isinstance(value, list | tuple):
-        return f"[{','.join(format_value(entry) for entry in value)}]"
+        return f"[{','.join(override_text(entry) for entry in value)}]"
     if isinstance(value, dict):
         for name in map(str, value):
             if not re.fullmatch(r"[\w./:+ -]+", name):
                 raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
-        escaped = {str(name).replace(":", "\\:"): format_value(entry) for name, entry in value.items()}
+        escaped = {str(name).replace(":", "\\:"): override_text(entry) for name, entry in value.items()}
         return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
@@ -108,4 +108,4 @@ def format_value(value: Any) -> str:
 
 def override_words(values: Mapping[str, Any]) -> list[str]:
     """Return the words ``key=value`` of a command line that sets these values."""
-    return [f"{key}={format_value(value)}" for key, value in values.items()]
+    return [f"{key}={override_text(value)}" for key, value in values.items()]

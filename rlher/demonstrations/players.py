@@ -28,7 +28,7 @@ from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.relay import add_hand_goal
-from rlher.evaluation.agent import choose_model
+from rlher.evaluation.agent import find_agent
 from rlher.evaluation.rollout import Policy
 
 SCRIPTED = "scripted"
@@ -64,7 +64,7 @@ def choose_player(config: PlayerConfig) -> Player:
     """
     seeds = count(config.seed)
     if config.env is None and config.controller is None:
-        chosen = choose_model(config)
+        chosen = find_agent(config)
         run = chosen.run.config
         folder = Path() if config.agent else chosen.run.folder
 

@@ -23,7 +23,7 @@ from rlher.run.run_folder import MODELS, RunFolder
 
 
 @dataclass(frozen=True)
-class ModelChoice:
+class Agent:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
@@ -78,7 +78,7 @@ class ModelChoice:
             return {**self.keys, **summarize(list(with_bar(results, episodes)))}
 
 
-def choose_model(config: AgentConfig) -> ModelChoice:
+def find_agent(config: AgentConfig) -> Agent:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -88,7 +88,7 @@ def choose_model(config: AgentConfig) -> ModelChoice:
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_model(config, config.agent)
-    return ModelChoice(run, model, config.agent, config.deterministic, config.device)
+    return Agent(run, model, config.agent, config.deterministic, config.device)
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

@@ -23,7 +23,7 @@ from rlher.core.console import csv_text, escape_control, note, output_width, say
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import dump_yaml
-from rlher.tuning.candidates import Candidate, format_gain, table_row
+from rlher.tuning.baseline_comparison import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.search_space import SearchSpace, apply_params

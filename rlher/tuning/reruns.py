@@ -13,8 +13,8 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
-from rlher.tuning.study_spec import StudySpec, TrialReporter
 from rlher.tuning.study_storage import BASELINE, open_study
+from rlher.tuning.trial_runner import TrialReporter, TrialRunner
 from rlher.tuning.trials import checked_params, counted_trials, rank_trials
 
 FIRST_RERUN_SEED = 10**6
@@ -57,7 +57,7 @@ def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, co
 
 
 @dataclass(frozen=True)
-class RerunSpec(StudySpec):
+class RerunTrialRunner(TrialRunner):
     """The re-runs: each trial trains a candidate on one fresh seed."""
 
     candidates: CandidateParams

@@ -23,14 +23,14 @@ from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
-from rlher.tuning.candidates import compare_candidates
+from rlher.tuning.baseline_comparison import compare_candidates
 from rlher.tuning.outputs import write_results, write_search
-from rlher.tuning.reruns import RERUN_SPACE, RerunSpec, open_reruns, select_candidates
+from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, open_reruns, select_candidates
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
-from rlher.tuning.study_spec import SearchSpec
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
+from rlher.tuning.trial_runner import SearchTrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
@@ -68,20 +68,20 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND_FILE, command + "\n")
-    spec = SearchSpec(config, study.study_name, space, folder, config.n_trials, command)
+    runner = SearchTrialRunner(config, study.study_name, space, folder, config.n_trials, command)
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
         print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
     try:
-        run_jobs(TrialJobs(study, spec, f"{folder.name}, search"), pool, config.progress)
+        run_jobs(TrialJobs(study, runner, f"{folder.name}, search"), pool, config.progress)
         write_search(study, space, config, folder)
         _require_completed_trial(study)
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
         total = len(counted_trials(reruns))
-        rerun_spec = RerunSpec(config, reruns.study_name, RERUN_SPACE, folder, total, command, candidates)
-        run_jobs(TrialJobs(reruns, rerun_spec, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
+        rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, total, command, candidates)
+        run_jobs(TrialJobs(reruns, rerun_runner, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))

@@ -24,8 +24,8 @@ from rlher.core.safe_files import finite_float
 from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import ProgressRow
 from rlher.tuning.samplers import make_pruner
-from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import open_storage, wait_for_database
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_table import HEADINGS, trial_row
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, rank_trials
 
@@ -40,11 +40,11 @@ class TrialJobs(Jobs):
 
     columns = HEADINGS
 
-    def __init__(self, study: Study, spec: StudySpec, title: str) -> None:
+    def __init__(self, study: Study, runner: TrialRunner, title: str) -> None:
         self.title = title
-        self.total = spec.total
+        self.total = runner.total
         self._study = study
-        self._spec = spec
+        self._runner = runner
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
         self._next_heartbeat = 0.0
@@ -59,11 +59,13 @@ class TrialJobs(Jobs):
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
-        for _ in range(min(free, self._count_unstarted())):
+        self._record_heartbeats()
+        self._retry_lost_trials()
+        for _ in range(min(free, count_unstarted(self._study, self.total))):
             trial = self._ask()
             self._running.append(trial)
-            log = self._spec.folder / "workers" / f"{self._spec.study_name}-{trial.number}.log"
-            yield Job(trial, partial(run_and_record, self._spec, trial._trial_id), log)
+            log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
+            yield Job(trial, partial(run_and_record, self._runner, trial._trial_id), log)
 
     @wait_for_database
     def on_end(self, trial: Trial, future: Future) -> None:
@@ -84,21 +86,24 @@ class TrialJobs(Jobs):
         return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
 
     @wait_for_database
-    def _count_unstarted(self) -> int:
-        """Record heartbeats, retry lost trials, and return how many trials are to be started."""
-        heartbeat = self._spec.config.heartbeat
-        if time.monotonic() >= self._next_heartbeat:
-            for trial in self._running:
-                with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
-                    trial.set_user_attr(HEARTBEAT, time.time())
-            self._next_heartbeat = time.monotonic() + heartbeat
-        retry_lost_trials(self._study, 2 * heartbeat, {trial.number for trial in self._running})
-        return count_unstarted(self._study, self.total)
+    def _record_heartbeats(self) -> None:
+        """Record that the running trials are alive, if it is time to."""
+        if time.monotonic() < self._next_heartbeat:
+            return
+        for trial in self._running:
+            with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
+                trial.set_user_attr(HEARTBEAT, time.time())
+        self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
+
+    @wait_for_database
+    def _retry_lost_trials(self) -> None:
+        """Retry the trials of commands that have died."""
+        retry_lost_trials(self._study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
 
     @wait_for_database
     def _ask(self) -> Trial:
         """Start a trial."""
-        trial = self._study.ask(self._spec.space)
+        trial = self._study.ask(self._runner.space)
         trial.set_user_attr(HEARTBEAT, time.time())
         return trial
 
@@ -154,11 +159,11 @@ def _record_end(
 # -------------------------------------------------------------------------------------------- in a worker
 
 
-def run_and_record(spec: StudySpec, trial_id: int) -> None:
+def run_and_record(runner: TrialRunner, trial_id: int) -> None:
     """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
-    trial = _load_trial(spec, trial_id)
+    trial = _load_trial(runner, trial_id)
     try:
-        value, score = spec.run_trial(trial)
+        value, score = runner.run_trial(trial)
         _record_end(trial.study, trial, None, value, **asdict(score))
     except optuna.TrialPruned:
         _record_end(trial.study, trial, TrialState.PRUNED)
@@ -168,7 +173,7 @@ def run_and_record(spec: StudySpec, trial_id: int) -> None:
 
 
 @wait_for_database
-def _load_trial(spec: StudySpec, trial_id: int) -> Trial:
-    storage = open_storage(spec.config.storage, spec.folder)
-    study = optuna.load_study(study_name=spec.study_name, storage=storage, pruner=make_pruner(spec.config))
+def _load_trial(runner: TrialRunner, trial_id: int) -> Trial:
+    storage = open_storage(runner.config.storage, runner.folder)
+    study = optuna.load_study(study_name=runner.study_name, storage=storage, pruner=make_pruner(runner.config))
     return Trial(study, trial_id)

@@ -6,7 +6,7 @@ from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.progress_table import ProgressRow
 from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.trials import failure_reason, format_value, state_name
+from rlher.tuning.trials import failure_reason, short_value, state_name
 
 HEADINGS = ("trial", "state", "success", f"{TARGET_PERCENT}% at", "return", "parameters")
 
@@ -32,5 +32,5 @@ def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
     params = trial.params
     if params.keys() >= RERUN_SPACE.keys():
         return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
-    shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
+    shown = (f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in params.items())
     return f"trial {trial.number}", " ".join(shown)

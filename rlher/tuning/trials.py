@@ -81,6 +81,6 @@ def failure_reason(trial: FrozenTrial) -> str:
     return str(trial.user_attrs.get(REASON, "its worker died"))  # another program may have stored anything
 
 
-def format_value(value: Any) -> str:
+def short_value(value: Any) -> str:
     """Return a parameter for a table; a list without blanks."""
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")

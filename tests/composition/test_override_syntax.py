@@ -10,5 +10,5 @@ TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "",
 
 @pytest.mark.parametrize("value", TRICKY)
 def test_quoted_values_survive_hydras_grammar(value: str) -> None:
-    parsed = OverridesParser.create().parse_override(f"key={override_syntax.format_value(value)}")
+    parsed = OverridesParser.create().parse_override(f"key={override_syntax.override_text(value)}")
     assert parsed.value() == value

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlher.composition.override_syntax import format_value
+from rlher.composition.override_syntax import override_text
 from rlher.config.environment import EnvConfig
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
@@ -224,7 +224,7 @@ def test_names_of_files_are_no_interpolations(rlher, monkeypatch: pytest.MonkeyP
 
 def test_a_name_in_a_mapping_cannot_end_it() -> None:
     with pytest.raises(UserError):
-        format_value({"},'evil:X',{b": 1})
+        override_text({"},'evil:X',{b": 1})
 
 
 def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:

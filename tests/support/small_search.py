@@ -14,7 +14,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
-from rlher.tuning.study_spec import SearchSpec, StudySpec
+from rlher.tuning.trial_runner import SearchTrialRunner, TrialRunner
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def bit_flipping(n_bits: int = 4) -> EnvConfig:
     return replace(conf_env("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
 
 
-def small_search(folder: Path, n_seeds: int) -> tuple[SearchSpec, dict]:
+def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:
     """Return a tiny search for this process, and the parameters of the baseline."""
     config = OptimizeConfig(
         algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
@@ -53,16 +53,16 @@ def small_search(folder: Path, n_seeds: int) -> tuple[SearchSpec, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = load_space("her", train_config(config))
-    spec = SearchSpec(config, "small", space, folder, total=1, command="")
-    return spec, baseline_params(space, train_config(config))
+    runner = SearchTrialRunner(config, "small", space, folder, total=1, command="")
+    return runner, baseline_params(space, train_config(config))
 
 
-def run_here(study: optuna.Study, spec: StudySpec, space: SearchSpace, n_trials: int) -> None:
+def run_here(study: optuna.Study, runner: TrialRunner, space: SearchSpace, n_trials: int) -> None:
     """Run trials in this process."""
     for _ in range(n_trials):
         trial = study.ask(space)
         try:
-            value, score = spec.run_trial(trial)
+            value, score = runner.run_trial(trial)
             for name, entry in asdict(score).items():
                 trial.set_user_attr(name, entry)
             study.tell(trial, value)

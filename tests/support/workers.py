@@ -13,9 +13,9 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.tuning.scoring import Score
-from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
@@ -24,7 +24,7 @@ TOTAL = 8
 
 
 @dataclass(frozen=True)
-class QuadraticSpec(StudySpec):
+class QuadraticTrialRunner(TrialRunner):
     """A study whose trials last ``seconds``, and start once ``together`` workers have started one.
 
     Trial ``blocks`` writes its process id to the file ``blocked`` and waits to be killed; trial ``fails`` raises.
@@ -58,19 +58,19 @@ def report(trial: Trial, x: float) -> None:
 
 def new_study(
     folder: Path, storage: str | None = None, heartbeat: int = 60, **options: object
-) -> tuple[Study, StudySpec]:
+) -> tuple[Study, TrialRunner]:
     """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
     opened = open_storage(storage, folder)
     study, _ = open_study(opened, "quadratic", {"n": 1}, {"x": 3.0})
     space = {"x": FloatDistribution(-10, 10)}
-    return study, QuadraticSpec(config, "quadratic", space, folder, TOTAL, "", **options)  # type: ignore[arg-type]
+    return study, QuadraticTrialRunner(config, "quadratic", space, folder, TOTAL, "", **options)  # type: ignore[arg-type]
 
 
-def run_trials(study: Study, spec: StudySpec, workers: int) -> None:
+def run_trials(study: Study, runner: TrialRunner, workers: int) -> None:
     """Run the trials of a study without showing progress."""
-    with Pool(replace(spec.config, workers=workers), ray_retries=0) as pool:
-        run_jobs(TrialJobs(study, spec, "quadratic"), pool, show_progress=False)
+    with Pool(replace(runner.config, workers=workers), ray_retries=0) as pool:
+        run_jobs(TrialJobs(study, runner, "quadratic"), pool, show_progress=False)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

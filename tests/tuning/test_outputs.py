@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.candidates import Candidate
+from rlher.tuning.baseline_comparison import Candidate
 from rlher.tuning.outputs import write_results
 from rlher.tuning.reruns import BASELINE_NUMBER, FIRST_RERUN_SEED
 from rlher.tuning.scoring import Score

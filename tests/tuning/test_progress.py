@@ -12,8 +12,8 @@ from optuna.study import Study
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.study_spec import SearchSpec
 from rlher.tuning.trial_jobs import TrialJobs
+from rlher.tuning.trial_runner import SearchTrialRunner
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal
 
@@ -36,8 +36,8 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    spec = SearchSpec(OptimizeConfig(), study.study_name, {}, Path(), total, "")
-    jobs = TrialJobs(study, spec, "search")
+    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, {}, Path(), total, "")
+    jobs = TrialJobs(study, runner, "search")
     return ProgressTable(jobs.title, jobs.columns, jobs.total, jobs.rows, enabled=True)
 
 

@@ -13,9 +13,9 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.study_spec import StudySpec
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import run_and_record
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
@@ -83,19 +83,19 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path) -> None
 
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    _, runner = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
     storage = RDBStorage(f"sqlite:///file:{tmp_path}/study.db?mode=ro&uri=true")
     study = optuna.load_study(storage=storage, study_name="quadratic")
     with pytest.raises(StorageInternalError):
-        run_trials(study, spec, 1)
+        run_trials(study, runner, 1)
     assert "trying again" not in capsys.readouterr().err
 
 
 def test_worker_waits_for_a_database_that_went_away_before_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study, spec = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
-    trial = study.ask(spec.space)
+    study, runner = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    trial = study.ask(runner.space)
     create, failures = RDBStorage.__init__, [None] * 3
 
     def fail_three_times(*args: object, **options: object) -> None:
@@ -106,16 +106,16 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
 
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
-        open_storage(spec.config.storage, tmp_path)
-    run_and_record(spec, trial._trial_id)
+        open_storage(runner.config.storage, tmp_path)
+    run_and_record(runner, trial._trial_id)
     assert study.trials[0].state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
 
 
 @pytest.mark.slow
 def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, postgres.url, heartbeat=5, seconds=0.5, together=2)
-    command = threading.Thread(target=run_trials, args=(study, spec, 2))
+    study, runner = new_study(tmp_path, postgres.url, heartbeat=5, seconds=0.5, together=2)
+    command = threading.Thread(target=run_trials, args=(study, runner, 2))
     command.start()
     wait_for(lambda: any(trial.state is TrialState.COMPLETE for trial in counted_trials(study)))
     for _ in range(3):
@@ -131,18 +131,18 @@ def test_postgresql_restart_loses_no_trial(postgres: Postgres, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgres, tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, postgres.url, heartbeat=1, blocks=1)
-    remote = multiprocessing.get_context("spawn").Process(target=_join, args=(spec,))
+    study, runner = new_study(tmp_path, postgres.url, heartbeat=1, blocks=1)
+    remote = multiprocessing.get_context("spawn").Process(target=_join, args=(runner,))
     remote.start()
     wait_for((tmp_path / "blocked").exists)
     time.sleep(0.2)
     remote.kill()
-    run_trials(study, spec, 1)
+    run_trials(study, runner, 1)
     require_complete(study)
     assert study.trials[1].state is TrialState.FAIL
 
 
-def _join(spec: StudySpec) -> None:
+def _join(runner: TrialRunner) -> None:
     """Run trials of a study, as a command on another machine does."""
-    storage = open_storage(spec.config.storage, spec.folder)
-    run_trials(optuna.load_study(storage=storage, study_name=spec.study_name), spec, 1)
+    storage = open_storage(runner.config.storage, runner.folder)
+    run_trials(optuna.load_study(storage=storage, study_name=runner.study_name), runner, 1)

@@ -16,21 +16,21 @@ from tests.support.workers import TOTAL, new_study, require_complete, run_trials
 
 
 def test_two_workers_run_the_total(tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, together=2)
-    run_trials(study, spec, 2)
+    study, runner = new_study(tmp_path, together=2)
+    run_trials(study, runner, 2)
     require_complete(study)
     assert len(list(tmp_path.glob("*.pid"))) == TOTAL, "each trial has a process of its own"
-    run_trials(study, spec, 2)
+    run_trials(study, runner, 2)
     assert len(study.trials) == TOTAL, "a second call adds no trial"
 
 
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, together=2)
+    study, runner = new_study(tmp_path, together=2)
     joined, created = open_study(open_storage(None, tmp_path), "quadratic", {"n": 1})
     assert not created
-    other = threading.Thread(target=run_trials, args=(joined, spec, 1))
+    other = threading.Thread(target=run_trials, args=(joined, runner, 1))
     other.start()
-    run_trials(study, spec, 1)
+    run_trials(study, runner, 1)
     other.join()
     # Both commands may start the last trial at the same time.
     assert TOTAL <= len(counted_trials(study)) <= TOTAL + 1
@@ -38,8 +38,8 @@ def test_two_commands_share_the_total(tmp_path: Path) -> None:
 
 
 def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, blocks=2)
-    command = threading.Thread(target=run_trials, args=(study, spec, 2))
+    study, runner = new_study(tmp_path, blocks=2)
+    command = threading.Thread(target=run_trials, args=(study, runner, 2))
     command.start()
     wait_for((tmp_path / "blocked").exists, 120)
     time.sleep(0.2)
@@ -52,9 +52,9 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
 
 
 def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path)
+    study, runner = new_study(tmp_path)
     for age in (0, 100):
-        study.ask(spec.space).set_user_attr(HEARTBEAT, time.time() - age)
+        study.ask(runner.space).set_user_attr(HEARTBEAT, time.time() - age)
     retry_lost_trials(study, 60, running={1})
     assert not [trial for trial in study.trials if trial.state is not TrialState.RUNNING], "the clock was changed"
     retry_lost_trials(study, 60)
@@ -74,8 +74,8 @@ def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
 
 
 def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
-    study, spec = new_study(tmp_path, fails=1)
-    run_trials(study, replace(spec, total=3), 1)
+    study, runner = new_study(tmp_path, fails=1)
+    run_trials(study, replace(runner, total=3), 1)
     failed = study.trials[1]
     assert failed.state is TrialState.FAIL
     assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")

@@ -27,7 +27,7 @@ class RunFailed(Exception):
 
 
 @dataclass(frozen=True)
-class StudySpec(ABC):
+class TrialRunner(ABC):
     """Everything that the trials of a study need; it is pickled and sent to workers.
 
     :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
@@ -83,7 +83,7 @@ class StudySpec(ABC):
         return result
 
 
-class SearchSpec(StudySpec):
+class SearchTrialRunner(TrialRunner):
     """A search: each trial trains several seeds."""
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:

@@ -15,20 +15,22 @@ from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import UserError
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunSpec
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunTrialRunner
 from rlher.tuning.scoring import SCORE_KEYS, has_score
-from rlher.tuning.study_spec import RunFailed
+from rlher.tuning.trial_runner import RunFailed
 from rlher.tuning.trials import rank_trials
 from tests.support.small_search import run_here, small_search
 
 
 def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     """A pruned run ends in the step of its evaluation, also if that is played in another process."""
-    spec, baseline = small_search(tmp_path, n_seeds=2)
-    spec = replace(spec, config=replace(spec.config, eval=EvalConfig(freq=40, episodes=2, workers=1, keep_models=True)))
+    runner, baseline = small_search(tmp_path, n_seeds=2)
+    runner = replace(
+        runner, config=replace(runner.config, eval=EvalConfig(freq=40, episodes=2, workers=1, keep_models=True))
+    )
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
-    run_here(study, spec, spec.space, 2)
+    run_here(study, runner, runner.space, 2)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE, TrialState.PRUNED]
     first, second = study.trials
     assert (len(first.intermediate_values), len(second.intermediate_values)) == (6, 1)
@@ -40,39 +42,39 @@ def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
 
 
 def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
-    spec, baseline = small_search(tmp_path, n_seeds=2)
+    runner, baseline = small_search(tmp_path, n_seeds=2)
     study = optuna.create_study(direction="maximize")
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
     study.enqueue_trial(baseline)
-    run_here(study, spec, spec.space, 2)
+    run_here(study, runner, runner.space, 2)
     seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
     assert sorted(seeds) == [0, 1, 2, 3]
     assert [trial.number for trial in rank_trials(study)] == [0], "both are one entry"
 
 
 def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
-    spec, _ = small_search(tmp_path, n_seeds=1)
+    runner, _ = small_search(tmp_path, n_seeds=1)
     stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": 1}}
-    spec = replace(spec, config=replace(spec.config, callbacks=[stop]))
+    runner = replace(runner, config=replace(runner.config, callbacks=[stop]))
     with pytest.raises(RunFailed):
-        run_here(optuna.create_study(), spec, spec.space, 1)
+        run_here(optuna.create_study(), runner, runner.space, 1)
 
 
 def test_parameters_outside_of_the_space_are_not_trained(tmp_path: Path) -> None:
-    spec, _ = small_search(tmp_path, n_seeds=1)
+    runner, _ = small_search(tmp_path, n_seeds=1)
     name = "her.n_sampled_goal"
     study = optuna.create_study()
     study.enqueue_trial({name: 999})
     with pytest.raises(UserError):
-        run_here(study, spec, spec.space | {name: IntDistribution(0, 1000)}, 1)
+        run_here(study, runner, runner.space | {name: IntDistribution(0, 1000)}, 1)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
-    spec, _ = small_search(tmp_path, n_seeds=1)
-    spec = replace(spec, config=replace(spec.config, objective="seconds", time_limit=1e-3))
+    runner, _ = small_search(tmp_path, n_seeds=1)
+    runner = replace(runner, config=replace(runner.config, objective="seconds", time_limit=1e-3))
     study = optuna.create_study()
-    run_here(study, spec, spec.space, 1)
+    run_here(study, runner, runner.space, 1)
     assert study.trials[0].state is TrialState.COMPLETE
     assert -1e-3 <= study.trials[0].value <= 0
     (table,) = tmp_path.rglob("evaluations.csv")
@@ -80,25 +82,27 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
 
 
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
-    spec, baseline = small_search(tmp_path, n_seeds=1)
-    spec = RerunSpec(spec.config, "small", RERUN_SPACE, tmp_path, 2, "", {BASELINE_NUMBER: baseline, 2: baseline})
+    runner, baseline = small_search(tmp_path, n_seeds=1)
+    runner = RerunTrialRunner(
+        runner.config, "small", RERUN_SPACE, tmp_path, 2, "", {BASELINE_NUMBER: baseline, 2: baseline}
+    )
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})
-    run_here(study, spec, RERUN_SPACE, 2)
+    run_here(study, runner, RERUN_SPACE, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
 
 
 @pytest.mark.slow
 def test_losses_are_compiled_once_a_worker(tmp_path: Path) -> None:
-    spec, baseline = small_search(tmp_path, n_seeds=2)
-    compiled = replace(spec.config, engine=EngineConfig(compile="on"))
+    runner, baseline = small_search(tmp_path, n_seeds=2)
+    compiled = replace(runner.config, engine=EngineConfig(compile="on"))
     torch._dynamo.reset()
     graphs = []
     for n_sampled_goal in (2, 4):
         study = optuna.create_study()
         study.enqueue_trial({**baseline, "her.n_sampled_goal": n_sampled_goal})
-        replace(spec, config=compiled).run_trial(study.ask(spec.space))
+        replace(runner, config=compiled).run_trial(study.ask(runner.space))
         graphs.append(counters["stats"]["unique_graphs"])
     assert graphs[0] > 0
     assert graphs[1] == graphs[0]
