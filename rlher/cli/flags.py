@@ -185,5 +185,7 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
     ``NAME=folder`` names a curve where a command takes several runs and has no such key.
     """
     folder, name = split_name(word)
-    is_named = takes_list(positional) and name not in command.keys and ("/" in folder or Path(folder).is_dir())
-    return not name or is_named
+    if not name:
+        return True  # no "=", or an existing folder whose name has one
+    is_folder = "/" in folder or Path(folder).is_dir()
+    return takes_list(positional) and name not in command.keys and is_folder

@@ -123,9 +123,10 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         if name == "learning_rate" and str(value).startswith("lin_"):
             translation["algo.learning_rate_schedule"] = "linear"
             value = read_python(value.removeprefix("lin_"))
-        section = name.partition(".")[0]
-        default_key = name.replace(section, SECTIONS_OF_DICTS.get(section, f"algo.{section}"), 1)
-        if key := KEYS_OF_HYPERPARAMETERS.get(name, default_key):
+        section, dot, rest = name.partition(".")
+        prefix = SECTIONS_OF_DICTS.get(section, f"algo.{section}")
+        key = KEYS_OF_HYPERPARAMETERS.get(name, f"{prefix}{dot}{rest}")
+        if key is not None:
             translation[key] = value
     return translation
 

@@ -40,11 +40,10 @@ class UntrustedCode(UserError):
 
 
 def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
-    """Raise UntrustedCode if a config may name code, unless it is signed by this user.
+    """Raise UntrustedCode if a file names code, or may name it, and the user did not sign the file.
 
-    :param path: the file that the values were read from.
-    :param values: nested mappings, as in ``config.yaml``; some keys may be missing.
-    :param trusted: the config without the file's values; the code that it names is trusted.
+    :param values: the config after the file was applied, as nested mappings; some keys may be missing.
+    :param trusted: the config before it; code named there is allowed.
     """
     known = _named_code(trusted)
     unknown = [code for code in _named_code(values) if code not in known]

@@ -53,9 +53,10 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
 
 
 def saved_seconds(rows: EvaluationRows, time_limit: float) -> float:
-    """Return the seconds of the limit that were left when two evaluations in a row had been at or above 90 %.
+    """Return how many seconds before ``time_limit`` the run reached 90 %.
 
-    A run that does not get there within the limit has ``-time_limit * r``; r is its last failure rate.
+    It counts as reached at the second of two consecutive evaluations at or above 90 %. Otherwise return
+    ``-time_limit`` times the last failure rate.
     """
     for one, two in pairwise(rows):
         if min(one["success_rate"], two["success_rate"]) >= TARGET_PERCENT / 100 and two["wall_seconds"] <= time_limit:
