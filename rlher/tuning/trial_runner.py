@@ -1,4 +1,4 @@
-"""What the trials of a study train: how a search runs each trial, reports it to the pruner and scores it."""
+"""Runs the trials of a study: trains with the parameters, reports to the pruner, and scores the result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
