@@ -293,7 +293,8 @@ class Child:
             if run.exists():
                 return [f"{run} was made again: {[path.name for path in run.iterdir()]}"]
             moved.rename(run)
-            if code != 1 and not self.finished():
+            # 1: a file cannot be written; 2: it was resumed, and had not read its checkpoint yet.
+            if code not in (1, 2) and not self.finished():
                 return [f"exit code {code} after the folder was moved: {self.last_output()}"]
         return []
 
