@@ -61,7 +61,7 @@ class TrialJobs(Jobs):
         """Yield trials until the study has as many as it is to have."""
         self._record_heartbeats()
         self._retry_lost_trials()
-        for _ in range(min(free, count_unstarted(self._study, self.total))):
+        for _ in range(min(free, self._count_unstarted())):
             trial = self._ask()
             self._running.append(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
@@ -99,6 +99,11 @@ class TrialJobs(Jobs):
     def _retry_lost_trials(self) -> None:
         """Retry the trials of commands that have died."""
         retry_lost_trials(self._study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
+
+    @wait_for_database
+    def _count_unstarted(self) -> int:
+        """Return how many trials are to be started."""
+        return count_unstarted(self._study, self.total)
 
     @wait_for_database
     def _ask(self) -> Trial:
