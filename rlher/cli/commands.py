@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import LATEST, Command
 from rlher.composition.compose import ComposedConfig, changed_config
-from rlher.composition.override_syntax import override_text
 from rlher.config.commands import (
     CheckConfig,
     CollectConfig,
@@ -252,6 +251,8 @@ def list_names(config: ListConfig, command_line: str) -> int:
 
 
 def _print_check(result: "CheckResult") -> None:
+    from rlher.composition.override_syntax import override_text  # imports Hydra, which takes 0.1 s
+
     values = result.to_json()
     keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}
     properties = values["spaces"] | keys
