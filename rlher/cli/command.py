@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.overrides import GROUPS, names_in_group
+from rlher.composition.overrides import GROUPS, names_without_key
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys
@@ -68,7 +68,8 @@ def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", 
 
     :param groups: of the command; others are left out.
     """
-    without_key = {group: word for group in ("algo", "env") for word in words if word in names_in_group(group)}
+    group_of_name = names_without_key(groups)
+    without_key = {group_of_name[word]: word for word in words if word in group_of_name}
     lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
     choices = without_key | dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))
     return {group: name for group, name in choices.items() if group in groups}

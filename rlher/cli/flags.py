@@ -12,7 +12,7 @@ from rlher.cli.command import LATEST, Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.override_syntax import override_text, parse_override, split_name, text_value
-from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
+from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_without_key
 from rlher.config.key import takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
@@ -113,8 +113,7 @@ def _override(word: str, command: Command) -> dict[str, list[Any]]:
 
     :raises UserError: it is neither.
     """
-    groups = [group for group in ("env", "algo") if group in command.groups]
-    group_of_name = {name: group for group in groups for name in names_in_group(group)}
+    group_of_name = names_without_key(command.groups)
     if word in group_of_name:
         return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     if "=" in word and not word.startswith("="):
