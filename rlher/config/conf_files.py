@@ -21,7 +21,7 @@ def conf_files(group: str) -> dict[str, Path]:
 
 
 def is_yaml_path(name: str) -> bool:
-    """Return whether the value of ``env=`` or ``recipe=`` is the path of a file, not a name of :func:`conf_files`."""
+    """Return whether the value of ``env=``, ``recipe=`` or ``space=`` is the path of a file, not a name."""
     return name.endswith(YAML_SUFFIXES)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_files
+from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path
 from rlher.config.key import dotted_keys, set_value, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode, require_no_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten, unflatten
-from rlher.core.safe_files import YAML_SUFFIXES, finite_float, read_yaml
+from rlher.core.safe_files import finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
 SearchSpace = dict[str, BaseDistribution]
@@ -58,7 +58,7 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     """
     space: SearchSpace = {}
     for key, leaf in _leaves(_read(name)):
-        if name.endswith(YAML_SUFFIXES) and not config.trust_code:
+        if is_yaml_path(name) and not config.trust_code:
             for choice in leaf.get("choices") or []:
                 require_no_code(Path(name), unflatten({key: choice}))
         if config.algo.name in leaf.pop("only", [config.algo.name]):
@@ -113,10 +113,9 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
 
     :param included_by: the spaces that include this one, to detect a cycle.
     """
-    bundled = conf_files("space")
-    # A path without suffix would be read without a check.
-    file = Path(name) if name.endswith(YAML_SUFFIXES) else bundled.get(name)
+    file = find_conf_file("space", name)  # a path without suffix would be read without a check
     if file is None or not file.is_file():
+        bundled = conf_files("space")
         raise ValueError(f"{name!r} is no space{did_you_mean(name, bundled)}; use {', '.join(bundled)} or a YAML file")
     tree = read_yaml(file)
     if not isinstance(tree, dict):
