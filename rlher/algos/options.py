@@ -67,7 +67,7 @@ def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None,
     :param reward_range: lowest and highest reward of one step (low and high above), None where unknown.
     :param gamma: discount factor in [0, 1].
     :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
-    :raises UserError: ``value`` is none of these.
+    :raises UserError: ``value`` has another form.
     """
     if value is None:
         return None

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hostile_envs import hostile
+from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
@@ -121,6 +122,23 @@ def test_a_finished_episode_resets_the_count_of_restarts(restorable):
         while not envs.step(NO_ACTIONS[:1])[2].any():
             pass
     assert envs.restarts == 4
+
+
+def test_a_worker_lost_while_environments_are_built_again_is_another_restart():
+    config = hostile("LineEnv")
+    losses = [WorkerLost("the process died"), WorkerLost("the process died")]
+
+    def build(seed: int) -> VecEnv:
+        if seed != 0 and losses:
+            raise losses.pop()
+        return make_vec_env(config, 2, seed, "subproc")
+
+    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs:
+        envs.reset()
+        os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
+        lose_and_rebuild(envs)
+        assert envs.restarts == 3
+        assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
 
 
 def test_compute_reward_asks_no_worker(group):
