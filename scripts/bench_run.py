@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from same_run import differences
 
 from rlher.config.training import run_keys
 
@@ -247,6 +246,8 @@ def floor(config: dict[str, Any], is_whole: bool) -> dict[str, float]:
 
 def same(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train with 0, 1 and 2 evaluation workers and return what differs."""
+    from same_run import differences  # a process of plain SB3 has a safe path, in which this folder is not
+
     words = ROWS["same"].words.split()
     words += [*scaled(words, arguments.scale), "seed=3", "threads=1"]
     with tempfile.TemporaryDirectory() as folder:
