@@ -34,9 +34,6 @@ from typing import Any
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import RUN_SIGNALS
 
-RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the fork server imports for the workers of a run."""
-
 BUILD_SECONDS = 300.0
 """Time limit for a new worker to import and build its service."""
 
@@ -167,7 +164,7 @@ def report_progress(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_fork_server(modules: Sequence[str] = RUN_MODULES) -> None:
+def start_fork_server(modules: Sequence[str] = ()) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.

@@ -30,9 +30,6 @@ from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressRow, ProgressTable
 
-JOB_MODULES = ("rlher.training.resume", "rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
-"""What the fork server imports, so that the processes of training runs and trials start at once."""
-
 POLL_SECONDS = 1.0
 """How long a command waits for the end of a job before it shows the progress."""
 
@@ -112,10 +109,10 @@ def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
-def start_fork_server_for_jobs(config: TrainConfig) -> None:
-    """Start the fork server of the worker processes, unless the jobs are tasks of Ray."""
+def start_fork_server_for_jobs(config: TrainConfig, modules: Sequence[str]) -> None:
+    """Start the fork server, which imports what the jobs need, unless the jobs are tasks of Ray."""
     if config.launcher == "local":
-        start_fork_server(JOB_MODULES)
+        start_fork_server(modules)
 
 
 class Pool:
@@ -131,7 +128,6 @@ class Pool:
         self.size = config.workers
         self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
-        start_fork_server_for_jobs(config)
         self._threads = ThreadPoolExecutor(config.workers)
         self._futures: set[Future] = set()
         self._interrupts: list[Callable[[], None]] = []

@@ -28,10 +28,13 @@ from rlher.core.console import quote_command, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
-from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs
+from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs, start_fork_server_for_jobs
 from rlher.jobs.progress_table import ProgressRow
 from rlher.run import lookup
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
+
+RUN_MODULES = ("rlher.training.resume", "sb3_contrib", "scipy.stats")
+"""What the fork server imports, so that the processes of runs start at once."""
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -160,6 +163,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
         print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
     if not waiting:
         return runs, 0
+    start_fork_server_for_jobs(config, RUN_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:

@@ -10,6 +10,9 @@ from rlher.core.errors import UserError
 from rlher.core.workers import start_fork_server
 from rlher.training.processes import envs_in_workers, eval_workers
 
+RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the fork server imports for the workers of a run."""
+
 if TYPE_CHECKING:
     from rlher.run.run_folder import RunFolder
     from rlher.training.result import RunResult
@@ -44,4 +47,4 @@ def _start_fork_server_for(config: TrainConfig) -> None:
     the same time.
     """
     if envs_in_workers(config) or eval_workers(config):
-        start_fork_server()
+        start_fork_server(RUN_MODULES)
