@@ -100,11 +100,9 @@ MAX_COLUMNS = 3
 MAX_WITH_RUNS = 2
 """Maximum number of groups with bands whose runs are drawn as well; more are hard to tell from each other."""
 LABEL_CHARACTERS = 28
-"""Characters of a line of a vertical label, which fits the smallest panel."""
-CHARACTERS_PER_INCH = 15
-"""Characters of a small font."""
-LEGEND_LINE = 12
-"""Width of a legend's line and its margins, in characters of a small font."""
+"""Characters per line of a vertical label."""
+LEGEND_CHARACTERS = 36
+"""Characters per line of a legend."""
 
 
 def plot(config: PlotConfig) -> int:
@@ -258,7 +256,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(figure, curves, styles, is_paper)
+    entries = _legend_entries(curves, styles, is_paper)
     if config.legend == "above":
         legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
@@ -268,8 +266,8 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     if config.legend == "inside":
         panels[0].legend(*entries, **INSIDE)
     if not is_paper and not config.figsize:
-        text = textwrap.fill(caption(curves, config.y, config.smooth), int(figure.get_figwidth() * CHARACTERS_PER_INCH))
-        figure.supxlabel(text, fontsize="small", color="#555555")
+        text = caption(curves, config.y, config.smooth)
+        figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
 
 def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, styles: Styles, title: str | None) -> None:
@@ -301,7 +299,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(figure, curves, styles)))
+            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(curves, styles)))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -372,7 +370,7 @@ def _shows_runs(curve: GroupCurve, groups: int, is_paper: bool = False) -> bool:
 
 
 def _legend_entries(
-    figure: Figure, curves: Iterable[GroupCurve], styles: Styles, is_paper: bool = False
+    curves: Iterable[GroupCurve], styles: Styles, is_paper: bool = False
 ) -> tuple[list[Line2D], list[str]]:
     """Return the lines of a legend and their texts, one for each group.
 
@@ -382,8 +380,6 @@ def _legend_entries(
     for curve in curves:
         if curve.run_curves:
             by_label.setdefault(curve.group.label, []).append(curve)
-    characters = int(figure.get_figwidth() * CHARACTERS_PER_INCH) - LEGEND_LINE
-    wrap = textwrap.TextWrapper(max(characters, 1), max_lines=20, placeholder="…")
     lines, texts = [], []
     for label, members in by_label.items():
         line = Line2D([], [], **styles[label])
@@ -391,17 +387,18 @@ def _legend_entries(
             line.set(linestyle="", marker="o")
         lines.append(line)
         seeds = "" if is_paper else f" ({number_of_seeds([curve.n_seeds for curve in members])})"
-        texts.append(wrap.fill(escape_control(label + seeds)))
+        texts.append(textwrap.fill(escape_control(label + seeds), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
     return lines, texts
 
 
 def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], title: str | None = None) -> float:
     """Draw a legend above all panels, in as many columns as fit, and return its height in inches."""
-    characters = int(figure.get_figwidth() * CHARACTERS_PER_INCH)
-    widths = [len(text) + LEGEND_LINE for text in texts]
-    columns = len(texts) if sum(widths) <= characters else max(characters // max(widths), 1)
-    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "ncols": columns}
-    legend = figure.legend(lines, texts, title=" " if title else None, title_fontsize="large", **place)
+    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
+    for columns in range(len(texts), 0, -1):
+        legend = figure.legend(lines, texts, title=" " if title else None, ncols=columns, **place)
+        if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
+            break
+        legend.remove()
     if title:
         _set_typed(legend.get_title(), title)
     return legend.get_window_extent().height / figure.dpi
