@@ -165,15 +165,14 @@ class SuccessWrapper(CheckedEnv):
         return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._config.success_reward)
 
 
-def as_flag(value: Any, key: str, name: str = "the environment") -> bool:
+def as_flag(value: Any, key: str, env_name: str) -> bool:
     """Return a value of ``info`` as bool; None counts as False.
 
-    :param name: of the environment, for the message.
     :raises RunError: it is not one number, or NaN.
     """
     if isinstance(value, bool | np.bool_) or value is None:
         return bool(value)
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "biuf" or np.isnan(number).any():
-        raise RunError(f"{name}: info[{key!r}] is {value!r}, which is neither true nor false.")
+        raise RunError(f"{env_name}: info[{key!r}] is {value!r}, which is neither true nor false.")
     return bool(number)

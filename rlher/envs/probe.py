@@ -34,10 +34,12 @@ environment without crashes."""
 class RandomRollout:
     """Steps of random episodes, one entry per step.
 
+    :param env_name: for messages.
     :param achieved: goals after each step, as ``desired`` (steps, …).
     :param rewards: (steps,), as ``terminated`` and ``truncated``.
     """
 
+    env_name: str
     observations: list[dict[str, np.ndarray]]
     infos: list[dict[str, Any]]
     achieved: np.ndarray
@@ -60,7 +62,9 @@ class RandomRollout:
 
         :raises RunError: a value is neither true nor false.
         """
-        return np.array([key is not None and as_flag(info.get(key), key) for info in self.infos], dtype=bool)
+        return np.array(
+            [key is not None and as_flag(info.get(key), key, self.env_name) for info in self.infos], dtype=bool
+        )
 
 
 def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
@@ -88,7 +92,7 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
     achieved = np.stack([observation["achieved_goal"] for observation in observations])
     desired = np.stack([observation["desired_goal"] for observation in observations])
     arrays = map(np.array, (rewards, terminations, truncations))
-    return RandomRollout([*observations], [*infos], achieved, desired, *arrays)
+    return RandomRollout(env.name, [*observations], [*infos], achieved, desired, *arrays)
 
 
 def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
