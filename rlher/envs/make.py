@@ -1,8 +1,8 @@
 """Building one environment from its config, with all wrappers."""
 
 import gymnasium as gym
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
-from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
@@ -94,9 +94,11 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.Error as error:
-        newer = [name for name in conf_files("env") if name.rpartition("-v")[0] == config.id.rpartition("-v")[0]]
-        if newer and newer[-1] != config.id:  # Fetch-v1 of mujoco_py
-            raise UserError(f"{config.id} is out of date and cannot run any more; use env={newer[-1]}.") from error
+        namespace, name, version = parse_env_id(config.id)
+        newest = find_highest_version(namespace, name)
+        if version is not None and newest is not None and version < newest:  # Fetch-v1 of mujoco_py
+            newest_id = get_env_id(namespace, name, newest)
+            raise UserError(f"{config.id} is out of date and cannot run any more; use env={newest_id}.") from error
         raise UserError(f"{config.id} cannot be made: {first_line(error)}.") from error
     except (RunError, UserError, KeyboardInterrupt):
         raise
