@@ -12,7 +12,7 @@ import pandas as pd
 
 from rlher.analysis.grouping import Group, load_groups, number_of_seeds
 from rlher.analysis.tables import MISSING, Cells, NumbersRow, Table
-from rlher.config.commands import CurvesConfig
+from rlher.config.commands import RunsConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
@@ -22,7 +22,7 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
 
 
-def load_compared(config: CurvesConfig) -> list[Group]:
+def load_compared(config: RunsConfig) -> list[Group]:
     """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config.runs, config.logs, config.by)
     if note := few_seeds_message(groups):

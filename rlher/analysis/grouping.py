@@ -11,7 +11,7 @@ import pandas as pd
 
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
 from rlher.composition.override_syntax import split_name
-from rlher.config.commands import CurvesConfig
+from rlher.config.commands import RunsConfig
 from rlher.config.training import keys_ignored_by
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
@@ -68,15 +68,24 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
-    has_names = any(name for _, name in sources)
-    are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
-    if by or (not has_names and (len(sources) == 1 or are_runs)):
-        return group_runs(list({run.folder.resolve(): run for run in chain(*runs_by_source)}.values()), by)
+    if by or not _are_groups(sources):
+        without_copies = {run.folder.resolve(): run for run in chain(*runs_by_source)}
+        return group_runs(list(without_copies.values()), by)
     labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
     return _make_groups((label, run) for label, runs in zip(labels, runs_by_source, strict=True) for run in runs)
 
 
-def output_beside(config: CurvesConfig, name: str) -> Path:
+def _are_groups(sources: Collection[tuple[Path, str]]) -> bool:
+    """Return whether each source is a group: a source has a name, or several are given that are folders of runs.
+
+    :param sources: folders and their names, which may be empty.
+    """
+    has_names = any(name for _, name in sources)
+    has_only_runs = all((folder / CONFIG).exists() for folder, _ in sources)
+    return has_names or (len(sources) > 1 and not has_only_runs)
+
+
+def output_beside(config: RunsConfig, name: str) -> Path:
     """Return the path of a picture or page in the folder that holds all runs to compare.
 
     The path is in ``logs`` if there is no such folder, or if it cannot be written to.
@@ -109,9 +118,9 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
             known = {name for run in runs for name in run.config}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     keys = by or [key for key in DEFAULT_BY if len({run.config[key] for run in runs}) > 1]
-    labelled = [(", ".join(_part(key, run.config.get(key)) for key in keys), run) for run in runs]
+    labelled = [(", ".join(_label_part(key, run.config.get(key)) for key in keys), run) for run in runs]
     if not by:
-        labelled = [pair for (_, label), pool in _pool(labelled) for pair in _add_differences(label, pool)]
+        labelled = [pair for (_, label), pool in _by_env_and_label(labelled) for pair in _add_differences(label, pool)]
     return _make_groups(labelled)
 
 
@@ -120,11 +129,11 @@ def separates_groups(key: str) -> bool:
     return key not in IGNORED_KEYS and not key.startswith("meta.")
 
 
-def _part(key: str, value: Any) -> str:
+def _label_part(key: str, value: Any) -> str:
     return str(value) if key in SHORT_NAMES else f"{key}={value}"
 
 
-def _pool(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]]]:
+def _by_env_and_label(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]]]:
     """Return the runs of each environment and label."""
     pools: dict[tuple[str, str], list[LoadedRun]] = {}
     for label, run in labelled:
@@ -135,7 +144,7 @@ def _pool(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]
 def _make_groups(labelled: Labelled) -> list[Group]:
     """Return a group of each environment and label, without repeated runs."""
     groups = []
-    for (env, label), pool in _pool(labelled):
+    for (env, label), pool in _by_env_and_label(labelled):
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
         if keys := [*map(str, _differences(group.runs))]:
@@ -163,21 +172,26 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
 
 
 def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
-    """Yield each run with its label, extended by ``key=value`` of the keys that differ between the runs.
-
-    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then the
-    label has only one of them. A key that was typed on the command line comes first, then one that no run leaves empty.
-    """
+    """Yield each run with its label, extended by ``key=value`` of the keys that differ between the runs."""
     table = _differences(runs)
+    values_in_label = table[_keys_in_label(table, runs)].to_dict("records")
+    for run, values in zip(runs, values_in_label, strict=True):
+        parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
+        # Runs that do not differ are called by their algorithm and strategy.
+        yield ", ".join(filter(None, [label, *parts])) or ", ".join(str(run.config[key]) for key in DEFAULT_BY), run
+
+
+def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
+    """Return the keys of :func:`_differences` that a label needs, sorted.
+
+    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then one of
+    them is enough: first a key that was typed on the command line, then one that no run leaves empty.
+    """
 
     def rank(key: str) -> tuple[bool, bool]:
         is_typed = any(f"{key}=" in run.command for run in runs)
         return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
 
-    divisions: dict[tuple[int, ...], str] = {}
-    for key in sorted(map(str, table), key=rank):
-        divisions.setdefault(tuple(pd.factorize(table[key])[0]), key)
-    for run, row in zip(runs, table[sorted(divisions.values())].to_dict("records"), strict=True):
-        parts = [label, *(f"{key}={value}" for key, value in row.items() if value not in EMPTY_VALUES)]
-        # Runs that do not differ are called by their algorithm and strategy.
-        yield ", ".join(filter(None, parts)) or ", ".join(str(run.config[key]) for key in DEFAULT_BY), run
+    ranked = sorted(map(str, table), key=rank)
+    numbered = table[ranked].apply(lambda values: pd.factorize(values)[0])  # equal columns divide the runs in the same way
+    return sorted(numbered.T.drop_duplicates().index)

@@ -341,16 +341,18 @@ def _draw_panel(
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
-        style = styles[curve.group.label]
+        line_style = styles[curve.group.label]
         mean = curve.mean
         if _shows_runs(curve, len(drawn), is_paper):
             for run_curve in curve.run_curves:
-                panel.plot(run_curve.index / x_axis.unit, run_curve, color=style["color"], linewidth=0.6, alpha=0.5)
+                panel.plot(
+                    run_curve.index / x_axis.unit, run_curve, color=line_style["color"], linewidth=0.6, alpha=0.5
+                )
         if curve.has_band:
-            shade = {"color": style["color"], "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
+            shade = {"color": line_style["color"], "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
             panel.fill_between(mean.index / x_axis.unit, mean["low"], mean["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(mean) == 1 else {}  # it may be on the axis
-        panel.plot(mean.index / x_axis.unit, mean["iqm"], **style, **point, label=curve.group.label)
+        panel.plot(mean.index / x_axis.unit, mean["iqm"], **line_style, **point, label=curve.group.label)
     panel.set(xlabel=x_axis.label, ylabel=textwrap.fill(escape_control(y_axis.label), LABEL_CHARACTERS))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)

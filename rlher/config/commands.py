@@ -81,7 +81,7 @@ class CollectConfig(PlayerConfig):
 
 
 @dataclass
-class CurvesConfig:
+class RunsConfig:
     """Selection and grouping of runs."""
 
     runs: list[str] = runtime_key(
@@ -92,7 +92,7 @@ class CurvesConfig:
 
 
 @dataclass
-class PlotConfig(CurvesConfig):
+class PlotConfig(RunsConfig):
     """Config keys of `rlher plot`."""
 
     x: str = runtime_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
@@ -111,7 +111,7 @@ class PlotConfig(CurvesConfig):
 
 
 @dataclass
-class CompareConfig(CurvesConfig):
+class CompareConfig(RunsConfig):
     """Config keys of `rlher compare`."""
 
     output: list[str] = runtime_key([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
@@ -123,7 +123,7 @@ class CompareConfig(CurvesConfig):
 
 
 @dataclass
-class ReportConfig(CurvesConfig):
+class ReportConfig(RunsConfig):
     """Config keys of `rlher report`."""
 
     output: str | None = runtime_key(None, "page to write, .html; null: report.html beside the runs")
