@@ -11,7 +11,14 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from rlher.demonstrations.scripted import CLEARANCE, GAIN, HIGH, LOW, PLACED, fetch_action
+from rlher.demonstrations.scripted import (
+    FETCH_GAIN,
+    PUSH_CONTACT_HEIGHT,
+    PUSH_PLACED,
+    PUSH_SAFE_HEIGHT,
+    PUSH_TRAVEL_HEIGHT,
+    fetch_action,
+)
 
 
 class Strike:
@@ -38,19 +45,21 @@ class Strike:
         direction = self._action / np.linalg.norm(self._action)
         along = float(from_puck[:2] @ direction)
         aside = from_puck[:2] - along * direction
-        self._has_begun |= bool(from_puck[2] < LOW and along < 0 and np.linalg.norm(aside) < self.IN_LINE)
+        self._has_begun |= bool(
+            from_puck[2] < PUSH_CONTACT_HEIGHT and along < 0 and np.linalg.norm(aside) < self.IN_LINE
+        )
         puck_movement = state[14:16] + state[20:22]  # relative to the hand's, and the hand's
         self._has_struck |= self._has_begun and bool(np.linalg.norm(puck_movement) > self.MOVES)
         self._follow -= self._has_struck
         if self._follow < 0:
-            return fetch_action(np.array([0.0, 0.0, CLEARANCE]))
+            return fetch_action(np.array([0.0, 0.0, PUSH_TRAVEL_HEIGHT]))
         if self._has_begun:
-            return fetch_action(np.append(self._action / GAIN - aside, -from_puck[2]))
+            return fetch_action(np.append(self._action / FETCH_GAIN - aside, -from_puck[2]))
         to_start = -self.BEHIND * direction - from_puck[:2]
-        if np.linalg.norm(to_start) < PLACED:
+        if np.linalg.norm(to_start) < PUSH_PLACED:
             return fetch_action(2 * np.append(to_start, -from_puck[2]))
-        sideways = to_start if from_puck[2] > HIGH / 2 else np.zeros(2)
-        return fetch_action(2 * np.append(sideways, HIGH - from_puck[2]))
+        sideways = to_start if from_puck[2] > PUSH_SAFE_HEIGHT / 2 else np.zeros(2)
+        return fetch_action(2 * np.append(sideways, PUSH_SAFE_HEIGHT - from_puck[2]))
 
 
 class Slide:

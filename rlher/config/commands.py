@@ -36,7 +36,7 @@ class EvaluateConfig(AgentConfig):
 
 
 @dataclass
-class PlayerConfig(AgentConfig):
+class EpisodeSourceConfig(AgentConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
@@ -47,7 +47,7 @@ class PlayerConfig(AgentConfig):
 
 
 @dataclass
-class EnjoyConfig(PlayerConfig):
+class EnjoyConfig(EpisodeSourceConfig):
     """Config keys of `rlher enjoy`."""
 
     episodes: int | None = runtime_key(None, "episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES)
@@ -71,7 +71,7 @@ class ExportConfig(ModelConfig):
 
 
 @dataclass
-class CollectConfig(PlayerConfig):
+class CollectConfig(EpisodeSourceConfig):
     """Config keys of `rlher collect`."""
 
     episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)

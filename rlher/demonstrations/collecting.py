@@ -15,7 +15,7 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
-from rlher.demonstrations.players import Player, choose_player
+from rlher.demonstrations.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
 from rlher.run.metadata import package_versions
@@ -53,11 +53,11 @@ def collect(config: CollectConfig) -> Collected:
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.
     """
-    player = choose_player(config)
+    source = find_agent_or_controller(config)
     # Of repeated steps the last one's reward counts, as in training.
-    with closing(make_env(player.env, training=True)) as env:
-        policy = player.make_policy(env)
-        folder = new_folder(config.output, f"{player.env.label}-{player.short_name}")
+    with closing(make_env(source.env, training=True)) as env:
+        policy = source.make_policy(env)
+        folder = new_folder(config.output, f"{source.env.label}-{source.short_name}")
         outcomes: list[bool] = []
         with (stop := StopRequest()).catch_signals():
             kept = list(with_bar(_play(env, policy, config, outcomes, stop), config.episodes))
@@ -66,8 +66,8 @@ def collect(config: CollectConfig) -> Collected:
             raise UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
         if len(kept) < config.episodes and not stop.requested:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
-        metadata = _metadata(config, player, sum(outcomes) / len(outcomes))
-        write_dataset(folder, kept, env, player.env.max_episode_steps, metadata)
+        metadata = _metadata(config, source, sum(outcomes) / len(outcomes))
+        write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
     return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), stop.requested)
 
 
@@ -118,14 +118,14 @@ class EpisodeRecorder(gym.Wrapper):
         )
 
 
-def _metadata(config: CollectConfig, player: Player, success_rate: float) -> dict[str, Any]:
+def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float) -> dict[str, Any]:
     """Return what the dataset says about itself; ``algorithm_name`` is Minari's own key."""
     return {
-        "algorithm_name": player.name,
+        "algorithm_name": source.name,
         METADATA_KEY: {
-            "env": player.env.id,
-            "action_repeat": player.env.action_repeat,
-            "controller": player.name,
+            "env": source.env.id,
+            "action_repeat": source.env.action_repeat,
+            "controller": source.name,
             "success_rate": success_rate,
             "successes_only": config.successes_only,
             "seed": config.seed,

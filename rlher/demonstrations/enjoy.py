@@ -9,7 +9,7 @@ from pathlib import Path
 from rlher.config.commands import EnjoyConfig
 from rlher.core.console import note
 from rlher.core.files import display_path
-from rlher.demonstrations.players import choose_player_or_dataset
+from rlher.demonstrations.episode_sources import find_source
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
 from rlher.envs.rendering import has_display
@@ -29,28 +29,30 @@ def watch(config: EnjoyConfig) -> int:
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
-    watched = choose_player_or_dataset(config)
-    path = Path(config.video or watched.folder / "enjoy.mp4").absolute()
-    window = config.video is None and grid is None and has_display() and "human" in render_modes(watched.env)
+    source = find_source(config)
+    path = Path(config.video or source.folder / "enjoy.mp4").absolute()
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
     if not window:
         use_offscreen_sdl()
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
-    seeds = list(islice(watched.seeds, episodes))
+    seeds = list(islice(source.seeds, episodes))
     outcomes = []
     with ExitStack() as stack:
-        env = stack.enter_context(closing(make_env(watched.env, "human" if window else "rgb_array")))
-        policy = watched.make_policy(env)
-        note(watched.name)
-        recording = record_video(path, env, watched.env, len(seeds), grid, config.width, config.captions)
-        film = stack.enter_context(recording) if not window else None
-        played = (play_episode(env, policy, seed, film) for seed in seeds)
+        env = stack.enter_context(closing(make_env(source.env, "human" if window else "rgb_array")))
+        policy = source.make_policy(env)
+        note(source.name)
+        recorder = None
+        if not window:
+            recording = record_video(path, env, source.env, len(seeds), grid, config.width, config.captions)
+            recorder = stack.enter_context(recording)
+        played = (play_episode(env, policy, seed, recorder) for seed in seeds)
         for episode in with_bar(played, len(seeds), enabled=not window):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
     if config.json:
-        print(json.dumps({**watched.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
-    if film and not film.failed:
+        print(json.dumps({**source.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
+    if recorder and not recorder.failed:
         note(f"video: {display_path(path)}")
         return 0
     return 1 if config.video else 0

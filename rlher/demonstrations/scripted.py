@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-GAIN = 10.0
+FETCH_GAIN = 10.0
 """Action of Fetch per metre of distance. An action of 1 moves the hand by up to 5 cm."""
 
 
@@ -18,7 +18,7 @@ def fetch_action(movement: np.ndarray, gripper: float = 0.0) -> np.ndarray:
     :param movement: (3,) distance to move along x, y and z, in metres.
     :param gripper: :data:`GRIPPER_OPEN` or :data:`GRIPPER_CLOSED`, where the environment has one that moves.
     """
-    return np.append(np.clip(GAIN * movement, -1, 1), gripper).astype(np.float32)
+    return np.append(np.clip(FETCH_GAIN * movement, -1, 1), gripper).astype(np.float32)
 
 
 def reach(observation: dict[str, np.ndarray]) -> np.ndarray:
@@ -26,19 +26,19 @@ def reach(observation: dict[str, np.ndarray]) -> np.ndarray:
     return fetch_action(observation["desired_goal"] - observation["achieved_goal"])
 
 
-STAND_OFF = 0.075
+PUSH_STAND_OFF = 0.075
 """Distance from the block's centre, on the side away from the goal, at which the hand comes down, in metres."""
-CLEARANCE = 0.1
+PUSH_TRAVEL_HEIGHT = 0.1
 """Height above the block at which the hand moves over it, in metres."""
-HIGH = 0.06
+PUSH_SAFE_HEIGHT = 0.06
 """Height above the block from which on the hand moves sideways without touching it, in metres."""
-LOW = 0.02
+PUSH_CONTACT_HEIGHT = 0.02
 """Height above the block's centre below which the hand can push it, in metres."""
-IN_LINE = 0.015
+PUSH_IN_LINE = 0.015
 """Distance of the hand from the line through block and goal up to which it pushes, in metres."""
-PLACED = 0.02
+PUSH_PLACED = 0.02
 """Distance from the stand-off point within which the hand comes down, in metres."""
-DONE = 0.02
+PUSH_DONE = 0.02
 """Distance of the block from the goal at which the hand leaves it alone, in metres."""
 
 
@@ -51,28 +51,28 @@ def push(observation: dict[str, np.ndarray]) -> np.ndarray:
     from_block = hand - block
     along = float(from_block[:2] @ direction)
     aside = from_block[:2] - along * direction
-    if distance < DONE:
-        return fetch_action(np.array([0.0, 0.0, CLEARANCE - from_block[2]]))
-    if from_block[2] < LOW and along < 0 and np.linalg.norm(aside) < IN_LINE:
+    if distance < PUSH_DONE:
+        return fetch_action(np.array([0.0, 0.0, PUSH_TRAVEL_HEIGHT - from_block[2]]))
+    if from_block[2] < PUSH_CONTACT_HEIGHT and along < 0 and np.linalg.norm(aside) < PUSH_IN_LINE:
         step = min(0.08, 0.6 * distance) * direction - aside
         return fetch_action(np.append(step, -from_block[2]))
-    to_stand_off = -STAND_OFF * direction - from_block[:2]
-    if np.linalg.norm(to_stand_off) < PLACED:
+    to_stand_off = -PUSH_STAND_OFF * direction - from_block[:2]
+    if np.linalg.norm(to_stand_off) < PUSH_PLACED:
         return fetch_action(np.append(to_stand_off, -from_block[2]))
-    sideways = to_stand_off if from_block[2] > HIGH else np.zeros(2)
-    return fetch_action(np.append(sideways, CLEARANCE - from_block[2]))
+    sideways = to_stand_off if from_block[2] > PUSH_SAFE_HEIGHT else np.zeros(2)
+    return fetch_action(np.append(sideways, PUSH_TRAVEL_HEIGHT - from_block[2]))
 
 
 GRIPPER_OPEN, GRIPPER_CLOSED = 1.0, -1.0
 """Action of the gripper."""
 
-HOVER = np.array([0.0, 0.0, 0.06])
+PICK_HOVER = np.array([0.0, 0.0, 0.06])
 """Offset from the block from which the gripper descends, in metres."""
-ALIGNED = 0.02
+PICK_ALIGNED = 0.02
 """Horizontal distance below which the gripper may descend, in metres."""
-AROUND = 0.015
+PICK_BETWEEN_FINGERS = 0.015
 """Distance below which the block lies between the fingers, in metres."""
-GRASPED = 0.0505
+PICK_GRASPED_WIDTH = 0.0505
 """Width of the gripper when it holds the block, in metres."""
 
 
@@ -80,17 +80,17 @@ def pick_and_place(observation: dict[str, np.ndarray]) -> np.ndarray:
     """Return the action (4,) that takes the block and carries it to the goal."""
     state = observation["observation"]
     block, to_block, width = state[3:6], state[6:9], state[9:11].sum()
-    if np.linalg.norm(to_block) > AROUND:
-        aligned = np.linalg.norm(to_block[:2]) < ALIGNED
-        return fetch_action(to_block if aligned else to_block + HOVER, GRIPPER_OPEN)
-    if width > GRASPED:
+    if np.linalg.norm(to_block) > PICK_BETWEEN_FINGERS:
+        aligned = np.linalg.norm(to_block[:2]) < PICK_ALIGNED
+        return fetch_action(to_block if aligned else to_block + PICK_HOVER, GRIPPER_OPEN)
+    if width > PICK_GRASPED_WIDTH:
         return fetch_action(to_block, GRIPPER_CLOSED)
     return fetch_action(observation["desired_goal"] - block, GRIPPER_CLOSED)
 
 
 Cell = tuple[int, int]
 
-STIFFNESS, DAMPING = 10.0, 1.0
+MAZE_STIFFNESS, MAZE_DAMPING = 10.0, 1.0
 """Force per metre of distance from the next cell, and per metre per second of speed."""
 
 
@@ -109,7 +109,7 @@ class PointMaze:
         if there not in self._steps:
             self._steps[there] = self._steps_to(there)
         target = goal if here == there else self.maze.cell_rowcol_to_xy(np.array(self._steps[there][here]))
-        return np.clip(STIFFNESS * (target - position) - DAMPING * speed, -1, 1).astype(np.float32)
+        return np.clip(MAZE_STIFFNESS * (target - position) - MAZE_DAMPING * speed, -1, 1).astype(np.float32)
 
     def _cell(self, position: np.ndarray) -> Cell:
         row, column = self.maze.cell_xy_to_rowcol(position)

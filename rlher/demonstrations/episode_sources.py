@@ -1,4 +1,4 @@
-"""Who plays the episodes of `rlher enjoy` and `rlher collect`: an agent, a controller, or a recorded dataset.
+"""Where the episodes of `rlher enjoy` and `rlher collect` come from: an agent, a controller, or a recorded dataset.
 
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.config.commands import PlayerConfig
+from rlher.config.commands import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
@@ -36,89 +36,94 @@ SCRIPTED = "scripted"
 
 
 @dataclass(frozen=True)
-class Player:
-    """A policy and the environment that it plays in.
+class EpisodeSource:
+    """Where episodes come from: a policy, the environment that it plays in, and the seeds of the episodes.
 
     :param name: of the run, agent, controller or dataset.
-    :param short_name: for the name of a dataset.
     :param keys: that identify it in JSON output.
-    :param folder: for videos.
     :param env: with the task's own goals and rewards, see :func:`without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: of the episodes.
+    :param short_name: for the name of a dataset.
+    :param folder: for videos.
     """
 
     name: str
-    short_name: str
     keys: dict[str, str]
-    folder: Path
     env: EnvConfig
     make_policy: Callable[[gym.Env], Policy]
     seeds: Iterable[int]
+    short_name: str = ""
+    folder: Path = Path()
 
 
-def choose_player(config: PlayerConfig) -> Player:
-    """Return the agent or controller that the keys of a command name.
-
-    :raises UserError: there is no such agent, controller or environment, or the keys name two players.
-    """
-    seeds = count(config.seed)
-    if config.env is None and config.controller is None:
-        chosen = find_agent(config)
-        run = chosen.run.config
-        folder = Path() if config.agent else chosen.run.folder
-
-        def make_agent(env: gym.Env) -> Policy:
-            with closing(make_env(run.env)) as run_env:
-                policy = chosen.load_policy(run_env)
-            has_hand_goal = run.env.relay.enabled  # its networks take goals of two parts
-            return (lambda obs: policy(add_hand_goal(obs, run.env.relay))) if has_hand_goal else policy
-
-        return Player(
-            chosen.name, run.algo.name, chosen.keys, folder, without_training_aids(run.env), make_agent, seeds
-        )
-    name = config.controller or SCRIPTED
-    if config.env is None:
-        raise UserError(f"controller={name} needs an environment; add env=<name>.")
-    if config.run or config.agent:
-        raise UserError("env= and controller= name a player, and so does the run or agent; give one of them.")
-    env_config = without_training_aids(require_goal_env(config.env).config)
-    keys = {"controller": name, "env": env_config.id}
-    make_controller = lambda env: load_controller(name, env, env_config.id)  # noqa: E731
-    return Player(name, name.rpartition(":")[2], keys, Path(), env_config, make_controller, seeds)
-
-
-def choose_player_or_dataset(config: PlayerConfig) -> Player:
-    """Return what the keys of a command name.
+def find_source(config: EpisodeSourceConfig) -> EpisodeSource:
+    """Return the agent, controller or dataset that the keys of a command name.
 
     :raises UserError: there is no such agent, controller, environment or dataset.
     """
     if not config.run or not (data := data_folder(Path(config.run))):
-        return choose_player(config)
+        return find_agent_or_controller(config)
     if config.agent or config.controller:
         raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
-    return _dataset_player(config.run, data / DATASET_METADATA, config.env)
+    return _dataset(config.run, data / DATASET_METADATA, config.env)
 
 
-def _dataset_player(path: str, file: Path, env: EnvConfig | None) -> Player:
+def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
+    """Return the agent or controller that the keys of a command name.
+
+    :raises UserError: there is no such agent, controller or environment, or the keys name two of them.
+    """
+    if config.env is None and config.controller is None:
+        return _agent(config)
+    name = config.controller or SCRIPTED
+    if config.env is None:
+        raise UserError(f"controller={name} needs an environment; add env=<name>.")
+    if config.run or config.agent:
+        raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
+    env = without_training_aids(require_goal_env(config.env).config)
+
+    def make_policy(open_env: gym.Env) -> Policy:
+        return load_controller(name, open_env, env.id)
+
+    keys = {"controller": name, "env": env.id}
+    return EpisodeSource(name, keys, env, make_policy, count(config.seed), short_name=name.rpartition(":")[2])
+
+
+def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
+    agent = find_agent(config)
+    run = agent.run.config
+
+    def make_policy(env: gym.Env) -> Policy:
+        with closing(make_env(run.env)) as run_env:
+            policy = agent.load_policy(run_env)
+        has_hand_goal = run.env.relay.enabled  # its networks take goals of two parts
+        return (lambda obs: policy(add_hand_goal(obs, run.env.relay))) if has_hand_goal else policy
+
+    env = without_training_aids(run.env)
+    folder = Path() if config.agent else agent.run.folder
+    return EpisodeSource(agent.name, agent.keys, env, make_policy, count(config.seed), run.algo.name, folder)
+
+
+def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
     """Return the episodes of a dataset, from their seeds and actions.
 
-    :param file: its metadata.
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
     try:
-        env_id, action_repeat = collected_env(read_json(file))
+        env_id, action_repeat = collected_env(read_json(metadata))
     except Exception as error:  # a damaged file raises many kinds
-        raise DamagedFile(file, first_line(error)) from error
+        raise DamagedFile(metadata, first_line(error)) from error
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = without_training_aids(replace(env or conf_env(str(env_id)), action_repeat=action_repeat))
     with closing(make_env(env)) as open_env:
         data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
-    if None in data.seeds:
+    seeds = [seed for seed in data.seeds if seed is not None]
+    if len(seeds) < len(data.trajectories):
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
     policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
-    return Player(path, "", {"dataset": path}, Path(path), env, lambda env: policy, data.seeds)  # type: ignore[arg-type]
+    return EpisodeSource(path, {"dataset": path}, env, lambda open_env: policy, seeds, folder=Path(path))
 
 
 def without_training_aids(config: EnvConfig) -> EnvConfig:

@@ -6,7 +6,7 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.demonstrations.players import load_controller
+from rlher.demonstrations.episode_sources import load_controller
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
