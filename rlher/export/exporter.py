@@ -45,7 +45,7 @@ from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
-COPIED = (play, goal_normalizer, bit_flipping, wrappers, relay)
+COPIED_MODULES = (play, goal_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
 
 CLIP = "replay.mp4"
@@ -121,18 +121,15 @@ def _write(chosen: Agent, folder: Path, with_onnx: bool) -> list[str]:
             write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
         measured = _final_evaluation(chosen, env, run_policy)
-        notes = _needs_notes(config, env)
-    for module in COPIED:
+        notes = _notes(config, env)
+    for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
-    has_clip = clip.is_file()
-    if has_clip:
-        shutil.copyfile(clip, folder / CLIP)
+    video = CLIP if clip.is_file() else None
+    if video:
+        shutil.copyfile(clip, folder / video)
     (folder / "requirements.txt").write_text(_requirements(config.env, model))
-    if getattr(config.algo, "layer_norm_critics", False):
-        notes.insert(0, UNTRAINED_CRITICS)
-    card = model_card(run, model, file, measured, notes, CLIP if has_clip else None, onnx)
-    (folder / "README.md").write_text(card)
+    (folder / "README.md").write_text(model_card(run, model, file, measured, notes, video, onnx))
     return notes
 
 
@@ -250,14 +247,15 @@ def _registering_modules(env: EnvConfig) -> list[str]:
     return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
 
 
-def _needs_notes(config: TrainConfig, env: gym.Env) -> list[str]:
-    """Return a note on each module that environment, wrappers and policy need and ``requirements.txt`` lacks."""
+def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
+    """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
     of_policy = leaves([config.algo.activation, config.algo.policy_kwargs])
     paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
     own = sorted(module for module in modules if module.partition(".")[0] not in ("rlher", "torch", *ENV_PACKAGES))
-    notes = [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
+    notes = [UNTRAINED_CRITICS] if getattr(config.algo, "layer_norm_critics", False) else []
+    notes += [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
     env_class = type(env.unwrapped)
     if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
         notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")
