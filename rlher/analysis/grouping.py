@@ -193,5 +193,6 @@ def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
         return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
 
     ranked = sorted(map(str, table), key=rank)
-    numbered = table[ranked].apply(lambda values: pd.factorize(values)[0])  # equal columns divide the runs in the same way
-    return sorted(numbered.T.drop_duplicates().index)
+    # Numbers in place of values: equal columns divide the runs in the same way.
+    numbers = table[ranked].apply(lambda values: pd.factorize(values)[0])
+    return sorted(numbers.T.drop_duplicates().index)
