@@ -29,8 +29,6 @@ MUJOCO_OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
 FREE_CAMERA = -1
 """MuJoCo's number of the camera that no model defines."""
 
-SDL_OFFSCREEN = "offscreen"  # highway-env draws nothing with "dummy", SDL's other driver without a window
-
 
 def import_quietly(package: str) -> None:
     """Import a package that registers environments, without the release notices that it prints to stderr.
@@ -105,9 +103,8 @@ def choose_mujoco_renderer() -> None:
     :raises UserError: there is no backend, or it does not work; the message says what to do.
     """
     requested = os.environ.get("MUJOCO_GL")
-    if "mujoco" not in sys.modules or sys.platform != "linux" or (requested and requested != "glfw"):
-        return
-    if requested and has_display():
+    keeps_request = has_display() if requested == "glfw" else bool(requested)
+    if "mujoco" not in sys.modules or sys.platform != "linux" or keeps_request:
         return
     for backend, library in MUJOCO_OFFSCREEN.items():
         if find_library(library):
@@ -142,8 +139,8 @@ def _read_fingers_only(fetch: Any) -> None:
 
 def use_offscreen_sdl() -> None:
     """Set up off-screen rendering; call it before building an environment that is rendered without a window."""
-    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":
-        os.environ["SDL_VIDEODRIVER"] = SDL_OFFSCREEN
+    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with which highway-env draws nothing
+        os.environ["SDL_VIDEODRIVER"] = "offscreen"
 
 
 # ------------------------------------------------------------------------------------------------- PyBullet (panda-gym)
