@@ -372,19 +372,18 @@ def _shows_runs(curve: GroupCurve, groups: int, is_paper: bool = False) -> bool:
 
 
 def _legend_entries(
-    curves: Iterable[GroupCurve], styles: Styles, is_paper: bool = False
+    curves: Sequence[GroupCurve], styles: Styles, is_paper: bool = False
 ) -> tuple[list[Line2D], list[str]]:
     """Return the lines of a legend and their texts, one for each group.
 
     :param is_paper: leave out how many seeds a group has.
     """
-    by_label: dict[str, list[GroupCurve]] = {}
-    for curve in curves:
-        if curve.run_curves:
-            by_label.setdefault(curve.group.label, []).append(curve)
     lines, texts = [], []
-    for label, members in by_label.items():
-        line = Line2D([], [], **styles[label])
+    for label, line_style in styles.items():
+        members = [curve for curve in curves if curve.group.label == label and curve.run_curves]
+        if not members:
+            continue
+        line = Line2D([], [], **line_style)
         if all(len(curve.mean) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
@@ -396,7 +395,7 @@ def _legend_entries(
 def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], title: str | None = None) -> float:
     """Draw a legend above all panels, in as many columns as fit, and return its height in inches."""
     place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
-    for columns in range(len(texts), 0, -1):
+    for columns in range(max(len(texts), 1), 0, -1):
         legend = figure.legend(lines, texts, title=" " if title else None, ncols=columns, **place)
         if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
             break
