@@ -7,7 +7,7 @@ environment, and every episode has its own seed. So the results do not depend on
 import io
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -90,10 +90,11 @@ class EvaluationWorkers:
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
         self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
-        self._of_thread = threading.local()
-        """Each thread has its own worker process, ``worker``."""
-        self._workers: list[Worker] = []
-        self._closed = False
+        self._workers: dict[int, Worker] = {}
+        """The worker process of each thread, by the id of the thread."""
+        self._is_closed = False
+        self._lock = threading.Lock()
+        """Held while a worker is started: none is started after `close` has disconnected them."""
 
     def start(self, model: bytes, episodes: int, seed: int) -> EpisodeFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
@@ -113,48 +114,54 @@ class EvaluationWorkers:
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
-        self._closed = True
-        for worker in list(self._workers):
-            worker.disconnect()
+        with self._lock:
+            self._is_closed = True
+        for worker in list(self._workers.values()):
+            worker.disconnect()  # the thread that waits for it goes on
         try:
             if self._threads:
                 self._threads.shutdown(cancel_futures=True)
         finally:
-            close_workers(list(self._workers))
+            close_workers(list(self._workers.values()))
 
     def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a batch of episodes in the worker of this thread, and in those that replace it."""
-        env, episodes = self._config.env, list[Episode]()
+        env = self._config.env
+        episodes: list[Episode] = []
+        missing = list(seeds)
         limit = RestartLimit(env.max_restarts)
 
         def on_episode(episode: Episode) -> None:
             episodes.append(episode)
+            del missing[0]
             limit.episode_finished()
 
-        while missing := seeds[len(episodes) :]:
+        while missing:
             try:
                 worker = self._worker()
                 worker.send("play", model, missing)
                 # The environment is built before the first step.
                 worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
-                self._of_thread.worker.kill()
-                self._workers.remove(self._of_thread.worker)
-                del self._of_thread.worker
-                if self._closed:
+                self._workers.pop(threading.get_ident()).kill()
+                if self._is_closed:
                     raise
-                if missing := seeds[len(episodes) :]:
+                if missing:
                     limit.count(lost, f" in the episode of seed {missing[0]}")
         return episodes
 
     def _worker(self) -> Worker:
-        """Return the worker of this thread, which is started by the first call."""
-        if not hasattr(self._of_thread, "worker"):
-            worker = self._of_thread.worker = Worker(
-                partial(EvaluationService, self._config), f"{self._config.env.id}: the process of the evaluation"
-            )
-            self._workers.append(worker)
-            if self._closed:
-                worker.disconnect()
-            worker.receive(BUILD_SECONDS)
-        return self._of_thread.worker
+        """Return the worker of this thread, a new one if it has none.
+
+        :raises WorkerLost: the new one died.
+        """
+        thread = threading.get_ident()
+        with self._lock:
+            if self._is_closed:
+                raise CancelledError
+            if thread in self._workers:
+                return self._workers[thread]
+            name = f"{self._config.env.id}: the process of the evaluation"
+            worker = self._workers[thread] = Worker(partial(EvaluationService, self._config), name)
+        worker.receive(BUILD_SECONDS)
+        return worker
