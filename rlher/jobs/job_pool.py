@@ -27,7 +27,7 @@ from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_files import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import Worker, WorkerLost, close_workers, start_fork_server
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.progress_table import ProgressRow, ProgressTable
 
 POLL_SECONDS = 1.0
@@ -150,12 +150,13 @@ class Pool:
         return future
 
     def _run_here(self, job: Job) -> None:
-        # The job runs in the constructor of the worker's service; receive() returns when it ends.
-        worker = Worker(partial(_run_logged, job.function, job.log))
+        worker = Worker(JobService)
         self._workers.append(worker)
         interrupt = worker.process.terminate
         self._interrupts.append(interrupt)
         try:
+            worker.receive(BUILD_SECONDS)
+            worker.send("run", job.function, job.log)
             worker.receive(None)
         finally:
             self._interrupts.remove(interrupt)
@@ -193,24 +194,27 @@ class Pool:
 # ------------------------------------------------------------------------------------------- in a worker
 
 
-def _run_logged(function: Callable[[], None], log: Path) -> None:
-    """Call a function; the output of this process is appended to ``log``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-    threading.Thread(target=_stop_with_parent, daemon=True).start()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    require_safe_to_write(log)
-    with log.open("a") as file:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-            os.dup2(file.fileno(), stream.fileno())
-    try:
-        with interrupt_on_stop_signals():
-            function()
-    except KeyboardInterrupt:
-        raise WorkerLost("its process was stopped") from None
-    except Exception:
-        traceback.print_exc()
-        raise
+class JobService:
+    """The service of a worker that runs a job."""
+
+    def run(self, function: Callable[[], None], log: Path) -> None:
+        """Call a function; the output of this process is appended to ``log``."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        require_safe_to_write(log)
+        with log.open("a") as file:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+                os.dup2(file.fileno(), stream.fileno())
+        try:
+            with interrupt_on_stop_signals():
+                function()
+        except KeyboardInterrupt:
+            raise WorkerLost("its process was stopped") from None
+        except Exception:
+            traceback.print_exc()
+            raise
 
 
 def _stop_with_parent() -> None:
