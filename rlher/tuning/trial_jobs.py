@@ -24,6 +24,7 @@ from rlher.core.safe_files import finite_float
 from rlher.jobs.job_pool import Job, Jobs
 from rlher.jobs.progress_table import ProgressRow
 from rlher.tuning.samplers import make_pruner
+from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_table import HEADINGS, trial_row
@@ -59,15 +60,19 @@ class TrialJobs(Jobs):
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
-        self._record_heartbeats()
-        self._retry_lost_trials()
-        for _ in range(min(free, self._count_unstarted())):
-            trial = self._ask()
+        if time.monotonic() >= self._next_heartbeat:
+            for trial in self._running:
+                record_heartbeat(trial)
+            self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
+        # After twice that time without one, the command of a trial is dead.
+        retry_lost_trials(self._study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
+        for _ in range(min(free, count_unstarted(self._study, self.total))):
+            trial = ask(self._study, self._runner.space)
             self._running.append(trial)
+            record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(run_and_record, self._runner, trial._trial_id), log)
 
-    @wait_for_database
     def on_end(self, trial: Trial, future: Future) -> None:
         """Retry a trial if its worker died; else the worker has recorded how it ended."""
         if future.exception():
@@ -79,41 +84,26 @@ class TrialJobs(Jobs):
         for trial in self._running:
             fail_and_retry(self._study, trial, max_retry=None)
 
-    @wait_for_database
     def is_complete(self) -> bool:
         """Return whether every trial is finished, by this command or by others that joined it."""
         trials = counted_trials(self._study)
         return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
 
-    @wait_for_database
-    def _record_heartbeats(self) -> None:
-        """Record that the running trials are alive, if it is time to."""
-        if time.monotonic() < self._next_heartbeat:
-            return
-        for trial in self._running:
-            with contextlib.suppress(UpdateFinishedTrialError):  # another command took it for lost
-                trial.set_user_attr(HEARTBEAT, time.time())
-        self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
 
-    @wait_for_database
-    def _retry_lost_trials(self) -> None:
-        """Retry the trials of commands that have died."""
-        retry_lost_trials(self._study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
+# -------------------------------------------------------------------------- starting, retrying, ending trials
 
-    @wait_for_database
-    def _count_unstarted(self) -> int:
-        """Return how many trials are to be started."""
-        return count_unstarted(self._study, self.total)
 
-    @wait_for_database
-    def _ask(self) -> Trial:
-        """Start a trial."""
-        trial = self._study.ask(self._runner.space)
+@wait_for_database
+def ask(study: Study, space: SearchSpace) -> Trial:
+    """Start a trial. One that the database created without a reply has no heartbeat, so it is retried as lost."""
+    return study.ask(space)
+
+
+@wait_for_database
+def record_heartbeat(trial: Trial) -> None:
+    """Record that the command of a trial is alive."""
+    with contextlib.suppress(UpdateFinishedTrialError):  # another command took the trial for lost
         trial.set_user_attr(HEARTBEAT, time.time())
-        return trial
-
-
-# ------------------------------------------------------------------------------------------- retrying
 
 
 def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
@@ -132,15 +122,14 @@ def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None
 def retry_lost_trials(study: Study, seconds: float, running: Container[int] = ()) -> None:
     """Fail and retry the running trials that have had no heartbeat for some seconds: their command is dead.
 
-    A trial has none if the database was lost while the trial was created.
-
     :param running: numbers of this command's trials, which run, even if the clock was changed since their heartbeat.
     """
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        started = trial.datetime_start.timestamp() if trial.datetime_start else 0
-        heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
-        if trial.number not in running and abs(time.time() - heartbeat) > seconds:
-            fail_and_retry(study, trial)
+    for trial in counted_trials(study):
+        if trial.state is TrialState.RUNNING and trial.number not in running:
+            started = trial.datetime_start.timestamp() if trial.datetime_start else 0
+            heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
+            if abs(time.time() - heartbeat) > seconds:
+                fail_and_retry(study, trial)
 
 
 @wait_for_database

@@ -19,7 +19,7 @@ from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE, wait_for_database
-from rlher.tuning.trials import checked_params
+from rlher.tuning.trials import checked_params, counted_trials
 
 
 class RunFailed(Exception):
@@ -146,8 +146,7 @@ class TrialReporter:
         return BASELINE not in self._trial.user_attrs and self._trial.should_prune()
 
 
-@wait_for_database
 def _count_same_params(trial: Trial) -> int:
     """Return how many earlier trials have the same parameters; this one then trains other seeds."""
-    earlier = trial.study.get_trials(deepcopy=False)[: trial.number]
+    earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
     return sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)

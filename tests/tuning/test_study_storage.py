@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
 from rlher.tuning.study_storage import open_storage
-from rlher.tuning.trial_jobs import run_and_record
+from rlher.tuning.trial_jobs import TrialJobs, run_and_record
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
@@ -80,6 +80,20 @@ def test_calls_are_repeated_until_the_connection_is_back(tmp_path: Path) -> None
     sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
     assert len(counted_trials(study)) == 1
     assert not failures
+
+
+def test_a_connection_lost_at_the_first_heartbeat_starts_no_second_trial(tmp_path: Path) -> None:
+    study, runner = new_study(tmp_path, f"sqlite:///{tmp_path}/study.db")
+    failures = [sqlalchemy.exc.OperationalError("insert", {}, Exception("server closed"))]
+
+    def fail(connection, cursor, statement, parameters, *_) -> None:
+        if HEARTBEAT in parameters and failures:
+            raise failures.pop()
+
+    sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
+    (job,) = TrialJobs(study, runner, "quadratic").next_jobs(1)
+    assert not failures
+    assert [trial.number for trial in study.trials] == [job.key.number]
 
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
