@@ -1,7 +1,6 @@
 """Jobs that run side by side, in worker processes of this machine or in tasks of a Ray cluster.
 
-A job is a call of a function. A sweep and a search are two kinds of :class:`Jobs`, which supply the jobs and the rows
-of the progress table; :func:`run_jobs` runs them::
+:func:`run_jobs` runs the jobs of a sweep or a search::
 
     with Pool(config, ray_retries=-1) as pool:
         run_jobs(Sweep(runs), pool, config.progress)
@@ -15,12 +14,11 @@ import sys
 import threading
 import time
 import traceback
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlher.config.training import TrainConfig
 from rlher.core.current_folder import forbid_code_from_current_folder
@@ -28,67 +26,20 @@ from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_files import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_fork_server
-from rlher.jobs.progress_table import ProgressRow, ProgressTable
+from rlher.jobs.job_source import Job, JobSource
+from rlher.jobs.progress_table import ProgressTable
 
 POLL_SECONDS = 1.0
 """How long a command waits for the end of a job before it shows the progress."""
 
 
-class Job(NamedTuple):
-    """A call of a function.
-
-    :param key: by which :meth:`Jobs.on_end` knows the job.
-    :param function: it can be pickled.
-    :param log: file to which the output of a process of this machine is appended.
-    """
-
-    key: Any
-    function: Callable[[], None]
-    log: Path
-
-
-class Jobs(ABC):
-    """What :func:`run_jobs` runs; it also supplies the rows of the progress table.
-
-    :ivar columns: headings of the table, the first two of name and state.
-    :ivar total: number of rows at the end.
-    """
-
-    title: str
-    columns: Sequence[str]
-    total: int
-
-    @abstractmethod
-    def rows(self) -> list[ProgressRow]:
-        """Return the rows of the progress table as they are now."""
-
-    @abstractmethod
-    def next_jobs(self, free: int) -> Iterable[Job]:
-        """Return at most ``free`` jobs to start now; called about once a second."""
-
-    @abstractmethod
-    def on_end(self, key: Any, future: Future) -> None:
-        """Record the end of a job.
-
-        :param future: has what the function raised; WorkerLost if its worker died.
-        """
-
-    @abstractmethod
-    def on_stop(self) -> None:
-        """Record that the running jobs were stopped."""
-
-    @abstractmethod
-    def is_complete(self) -> bool:
-        """Return whether there will be no more jobs; called while none is running."""
-
-
-def run_jobs(jobs: Jobs, pool: "Pool", show_progress: bool) -> None:
+def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
     """Run jobs in the workers of a pool until there are no more.
 
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
     """
     running: dict[Future, Any] = {}
-    with ProgressTable(jobs.title, jobs.columns, jobs.total, jobs.rows, show_progress) as table:
+    with ProgressTable(jobs, show_progress) as table:
         try:
             while running or not jobs.is_complete():
                 for job in jobs.next_jobs(pool.size - len(running)):

@@ -3,8 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.live import Live
@@ -12,47 +11,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from rlher.core.console import can_redraw, escape_control, format_seconds, note
-
-
-class ProgressRow(NamedTuple):
-    """A run or a trial.
-
-    :param cells: of the columns after name and state.
-    :param in_table: whether the table has the row.
-    :param is_printed: whether it is printed where there is no table, each time that it changes.
-    :param share: share of its work that is done, from which the time left is estimated.
-    :param reason: why it failed.
-    """
-
-    name: str
-    state: str
-    cells: tuple[str, ...]
-    in_table: bool
-    is_printed: bool
-    share: float
-    reason: str = ""
+from rlher.jobs.job_source import JobSource, ProgressRow
 
 
 class ProgressTable:
-    """Context manager that shows rows while its block runs.
+    """Context manager that shows the rows of jobs while its block runs.
 
-    :param columns: all headings, the first two of name and state.
-    :param total: number of rows at the end.
-    :param rows: returns the rows as they are now.
     :param enabled: show anything at all.
     """
 
-    def __init__(
-        self, title: str, columns: Sequence[str], total: int, rows: Callable[[], list[ProgressRow]], enabled: bool
-    ) -> None:
-        self._title = title
-        self._columns = columns
-        self._total = total
-        self._rows = rows
+    def __init__(self, jobs: JobSource, enabled: bool) -> None:
+        self._jobs = jobs
         self._enabled = enabled
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if enabled and can_redraw(sys.stderr) else None
-        at_start = rows()
+        at_start = jobs.rows()
         self._printed = set(self._lines(at_start))
         self._start_time = time.monotonic()
         self._done_at_start = sum(row.share for row in at_start)
@@ -70,7 +43,7 @@ class ProgressTable:
         """Redraw the table, or print the lines that are new."""
         if not self._enabled:
             return
-        rows = self._rows()
+        rows = self._jobs.rows()
         if self._live:
             self._live.update(self._table(rows), refresh=True)
             return
@@ -78,18 +51,18 @@ class ProgressTable:
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
-                note(f"{done:>4}/{self._total}  {line}{self._time_left(rows)}")
+                note(f"{done:>4}/{self._jobs.total}  {line}{self._time_left(rows)}")
 
     def _lines(self, rows: list[ProgressRow]) -> Iterator[str]:
         for row in rows:
-            values = (f"{heading} {cell}" for heading, cell in zip(self._columns[2:], row.cells, strict=True))
+            values = (f"{heading} {cell}" for heading, cell in zip(self._jobs.columns[2:], row.cells, strict=True))
             if row.is_printed:
                 yield f"{row.name} {row.state}" + (f": {row.reason}" if row.reason else f"  {'  '.join(values)}")
 
     def _table(self, rows: list[ProgressRow]) -> Table:
         counts = ", ".join(f"{number} {state}" for state, number in Counter(row.state for row in rows).items())
-        title = f"{self._title}: {counts} of {self._total}{self._time_left(rows)}"
-        table = Table(*self._columns, title=escape(escape_control(title)), title_justify="left")
+        title = f"{self._jobs.title}: {counts} of {self._jobs.total}{self._time_left(rows)}"
+        table = Table(*self._jobs.columns, title=escape(escape_control(title)), title_justify="left")
         for row in rows:
             if row.in_table:
                 table.add_row(*(escape(escape_control(cell)) for cell in (row.name, row.state, *row.cells)))
@@ -98,7 +71,7 @@ class ProgressTable:
     def _time_left(self, rows: list[ProgressRow]) -> str:
         """Return the time left, estimated from the work since this command started."""
         done = sum(row.share for row in rows)
-        if done <= self._done_at_start or done >= self._total:
+        if done <= self._done_at_start or done >= self._jobs.total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)
-        return f"  ~{format_seconds(seconds * (self._total - done))} left"
+        return f"  ~{format_seconds(seconds * (self._jobs.total - done))} left"

@@ -28,8 +28,8 @@ from rlher.core.console import quote_command, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
-from rlher.jobs.job_pool import Job, Jobs, Pool, run_jobs, start_fork_server_for_jobs
-from rlher.jobs.progress_table import ProgressRow
+from rlher.jobs.job_pool import Pool, run_jobs, start_fork_server_for_jobs
+from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 
@@ -102,7 +102,7 @@ class SweepRun:
         return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=self.reason)
 
 
-class Sweep(Jobs):
+class Sweep(JobSource):
     """The runs of a sweep, of which those that are waiting are trained."""
 
     columns = ("run", "state", "steps", "success", "return")

@@ -68,20 +68,21 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND_FILE, command + "\n")
-    runner = SearchTrialRunner(config, study.study_name, space, folder, config.n_trials, command)
+    runner = SearchTrialRunner(config, study.study_name, space, folder, command)
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
         print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
     try:
-        run_jobs(TrialJobs(study, runner, f"{folder.name}, search"), pool, config.progress)
+        run_jobs(TrialJobs(study, runner, config.n_trials, f"{folder.name}, search"), pool, config.progress)
         write_search(study, space, config, folder)
         _require_completed_trial(study)
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
+        rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, command, candidates)
         total = len(counted_trials(reruns))
-        rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, total, command, candidates)
-        run_jobs(TrialJobs(reruns, rerun_runner, f"{folder.name}, re-runs of the best trials"), pool, config.progress)
+        rerun_jobs = TrialJobs(reruns, rerun_runner, total, f"{folder.name}, re-runs of the best trials")
+        run_jobs(rerun_jobs, pool, config.progress)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(study))

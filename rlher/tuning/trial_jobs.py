@@ -21,8 +21,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import describe_error
 from rlher.core.safe_files import finite_float
-from rlher.jobs.job_pool import Job, Jobs
-from rlher.jobs.progress_table import ProgressRow
+from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage, wait_for_database
@@ -36,14 +35,17 @@ MAX_BEST = 5
 """Completed trials in the progress table."""
 
 
-class TrialJobs(Jobs):
-    """The trials of a study that this command runs; the table shows the best and the running ones of all commands."""
+class TrialJobs(JobSource):
+    """The trials of a study that this command runs; the table shows the best and the running ones of all commands.
+
+    :param total: number of trials at which the study is complete.
+    """
 
     columns = HEADINGS
 
-    def __init__(self, study: Study, runner: TrialRunner, title: str) -> None:
+    def __init__(self, study: Study, runner: TrialRunner, total: int, title: str) -> None:
         self.title = title
-        self.total = runner.total
+        self.total = total
         self._study = study
         self._runner = runner
         self._running: list[Trial] = []

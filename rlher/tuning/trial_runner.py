@@ -33,7 +33,6 @@ class TrialRunner(ABC):
     :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
     :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
-    :param total: number of trials at which the study is complete.
     :param command: command line of the search, for the run folders.
     """
 
@@ -41,7 +40,6 @@ class TrialRunner(ABC):
     study_name: str
     space: SearchSpace
     folder: Path
-    total: int
     command: str
 
     @abstractmethod

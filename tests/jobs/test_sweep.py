@@ -15,7 +15,7 @@ import pytest
 from same_run import differences
 
 from rlher.jobs import sweep
-from rlher.jobs.job_pool import Job
+from rlher.jobs.job_source import Job
 from rlher.run import run_folder
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal

@@ -53,7 +53,7 @@ def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = load_space("her", train_config(config))
-    runner = SearchTrialRunner(config, "small", space, folder, total=1, command="")
+    runner = SearchTrialRunner(config, "small", space, folder, command="")
     return runner, baseline_params(space, train_config(config))
 
 

@@ -64,13 +64,13 @@ def new_study(
     opened = open_storage(storage, folder)
     study, _ = open_study(opened, "quadratic", {"n": 1}, {"x": 3.0})
     space = {"x": FloatDistribution(-10, 10)}
-    return study, QuadraticTrialRunner(config, "quadratic", space, folder, TOTAL, "", **options)  # type: ignore[arg-type]
+    return study, QuadraticTrialRunner(config, "quadratic", space, folder, "", **options)  # type: ignore[arg-type]
 
 
-def run_trials(study: Study, runner: TrialRunner, workers: int) -> None:
+def run_trials(study: Study, runner: TrialRunner, workers: int, total: int = TOTAL) -> None:
     """Run the trials of a study without showing progress."""
     with Pool(replace(runner.config, workers=workers), ray_retries=0) as pool:
-        run_jobs(TrialJobs(study, runner, "quadratic"), pool, show_progress=False)
+        run_jobs(TrialJobs(study, runner, total, "quadratic"), pool, show_progress=False)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -36,9 +36,8 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, {}, Path(), total, "")
-    jobs = TrialJobs(study, runner, "search")
-    return ProgressTable(jobs.title, jobs.columns, jobs.total, jobs.rows, enabled=True)
+    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, {}, Path(), "")
+    return ProgressTable(TrialJobs(study, runner, total, "search"), enabled=True)
 
 
 @pytest.mark.parametrize("n_stored", [0, 1, len(SCORE_KEYS)])

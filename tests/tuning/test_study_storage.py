@@ -91,7 +91,7 @@ def test_a_connection_lost_at_the_first_heartbeat_starts_no_second_trial(tmp_pat
             raise failures.pop()
 
     sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
-    (job,) = TrialJobs(study, runner, "quadratic").next_jobs(1)
+    (job,) = TrialJobs(study, runner, 1, "quadratic").next_jobs(1)
     assert not failures
     assert [trial.number for trial in study.trials] == [job.key.number]
 

@@ -83,9 +83,8 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
 
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
-    runner = RerunTrialRunner(
-        runner.config, "small", RERUN_SPACE, tmp_path, 2, "", {BASELINE_NUMBER: baseline, 2: baseline}
-    )
+    candidates = {BASELINE_NUMBER: baseline, 2: baseline}
+    runner = RerunTrialRunner(runner.config, "small", RERUN_SPACE, tmp_path, "", candidates)
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})

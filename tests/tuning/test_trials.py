@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from optuna.trial import TrialState
@@ -75,7 +74,7 @@ def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
 
 def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, fails=1)
-    run_trials(study, replace(runner, total=3), 1)
+    run_trials(study, runner, 1, total=3)
     failed = study.trials[1]
     assert failed.state is TrialState.FAIL
     assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")

@@ -1,0 +1,74 @@
+"""Where jobs come from: the interface of a sweep and of a search to the pool and the progress table."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Job(NamedTuple):
+    """A call of a function.
+
+    :param key: by which :meth:`JobSource.on_end` knows the job.
+    :param function: it can be pickled.
+    :param log: file to which the output of a process of this machine is appended.
+    """
+
+    key: Any
+    function: Callable[[], None]
+    log: Path
+
+
+class ProgressRow(NamedTuple):
+    """A run or a trial.
+
+    :param cells: of the columns after name and state.
+    :param in_table: whether the table has the row.
+    :param is_printed: whether it is printed where there is no table, each time that it changes.
+    :param share: share of its work that is done, from which the time left is estimated.
+    :param reason: why it failed.
+    """
+
+    name: str
+    state: str
+    cells: tuple[str, ...]
+    in_table: bool
+    is_printed: bool
+    share: float
+    reason: str = ""
+
+
+class JobSource(ABC):
+    """Supplies jobs and the rows of their progress table.
+
+    :ivar columns: headings of the table, the first two of name and state.
+    :ivar total: number of rows at the end.
+    """
+
+    title: str
+    columns: Sequence[str]
+    total: int
+
+    @abstractmethod
+    def rows(self) -> list[ProgressRow]:
+        """Return the rows of the progress table as they are now."""
+
+    @abstractmethod
+    def next_jobs(self, free: int) -> Iterable[Job]:
+        """Return at most ``free`` jobs to start now; called about once a second."""
+
+    @abstractmethod
+    def on_end(self, key: Any, future: Future) -> None:
+        """Record the end of a job.
+
+        :param future: has what the function raised; WorkerLost if its worker died.
+        """
+
+    @abstractmethod
+    def on_stop(self) -> None:
+        """Record that the running jobs were stopped."""
+
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Return whether there will be no more jobs; called while none is running."""
