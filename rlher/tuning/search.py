@@ -26,7 +26,7 @@ from rlher.training.preparation import prepare
 from rlher.tuning.baseline_comparison import compare_candidates
 from rlher.tuning.outputs import write_results, write_search
 from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, open_reruns, select_candidates
-from rlher.tuning.samplers import make_pruner, make_sampler
+from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs

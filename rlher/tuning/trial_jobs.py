@@ -21,13 +21,24 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import describe_error
 from rlher.core.safe_files import finite_float
+from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
-from rlher.tuning.samplers import make_pruner
+from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
+from rlher.tuning.samplers_and_pruners import make_pruner
+from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trial_table import HEADINGS, trial_row
-from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, rank_trials
+from rlher.tuning.trials import (
+    HEARTBEAT,
+    REASON,
+    count_unstarted,
+    counted_trials,
+    failure_reason,
+    rank_trials,
+    short_value,
+    state_name,
+)
 
 MAX_RETRY = 2
 """How often a trial whose worker or command died is retried."""
@@ -41,7 +52,7 @@ class TrialJobs(JobSource):
     :param total: number of trials at which the study is complete.
     """
 
-    columns = HEADINGS
+    columns = ("trial", "state", "success", f"{TARGET_PERCENT}% at", "return", "parameters")
 
     def __init__(self, study: Study, runner: TrialRunner, total: int, title: str) -> None:
         self.title = title
@@ -58,7 +69,7 @@ class TrialJobs(JobSource):
         shown = {trial.number: trial for trial in rank_trials(self._study)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
-        return [trial_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]
+        return [_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
@@ -90,6 +101,34 @@ class TrialJobs(JobSource):
         """Return whether every trial is finished, by this command or by others that joined it."""
         trials = counted_trials(self._study)
         return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
+
+
+# ---------------------------------------------------------------------------------- rows of the table
+
+
+def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
+    """Return the row of the progress table. Its score is "–" until the trial is complete."""
+    cells: tuple[str, ...] = ("–", "–", "–")
+    if has_score(trial):
+        score = score_of(trial)
+        cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_90), f"{score.mean_reward:.2f}")
+    elif reported := list(trial.intermediate_values.values()):
+        cells = (f"{reported[-1]:.0%} now", "–", "–")
+    reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
+    name, parameters = _name_and_parameters(trial)
+    is_finished = trial.state.is_finished()
+    cells = (*cells, parameters)
+    share = 1.0 if is_finished else 0.0
+    return ProgressRow(name, state_name(trial), cells, in_table, is_printed=is_finished, share=share, reason=reason)
+
+
+def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
+    """Return ``"trial 4"`` and its parameters, or the candidate that a re-run trains again and the seed."""
+    params = trial.params
+    if params.keys() >= RERUN_SPACE.keys():
+        return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
+    shown = (f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in params.items())
+    return f"trial {trial.number}", " ".join(shown)
 
 
 # -------------------------------------------------------------------------- starting, retrying, ending trials
