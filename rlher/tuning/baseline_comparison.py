@@ -10,7 +10,7 @@ from optuna.study import Study
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.tuning.reruns import BASELINE_NUMBER, CandidateParams, candidate_name
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, CandidateParams, candidate_name
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import decode
 from rlher.tuning.trials import completed_trials, short_value
@@ -106,7 +106,7 @@ def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_see
     """Return a candidate's completed re-runs; None if there are fewer than two."""
     runs = {
         trial.params["seed"]: trial
-        for trial in completed_trials(reruns)
+        for trial in completed_trials(reruns, RERUN_SPACE)
         if trial.params["candidate"] == number and trial.params["seed"] < n_seeds
     }
     scores = [score_of(trial) for trial in runs.values()]

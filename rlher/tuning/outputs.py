@@ -26,20 +26,20 @@ from rlher.core.safe_files import dump_yaml
 from rlher.tuning.baseline_comparison import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
+from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.trials import HEARTBEAT, checked_params, counted_trials, rank_trials, state_name
+from rlher.tuning.study_storage import BASELINE
+from rlher.tuning.trials import REASON, counted_trials, rank_trials, state_name
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
-    """Write the files of a search whose best trials are not trained again yet.
-
-    :raises UserError: another program wrote the best trial.
-    """
-    _write_trials(study, folder)
-    if ranked := rank_trials(study):
+    """Write the files of a search whose best trials are not trained again yet."""
+    _write_trials(study, space, folder)
+    write_plots(study, space, folder)
+    if ranked := rank_trials(study, space):
         best = ranked[0]
         comment = f"Values of trial {best.number}, the best of the search; not yet compared with the baseline."
-        _write_recipe(checked_params(best, space), [comment], config, folder)
+        _write_recipe(best.params, [comment], config, folder)
 
 
 def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
@@ -68,18 +68,21 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
         note(f"use it: {_train_command(config, folder / 'best.yaml')}")
 
 
-def _write_trials(study: Study, folder: Path) -> None:
-    """Write the plots, and one row a trial as ``trials_dataframe`` of Optuna.
-
-    The columns are number, value, state, seconds, parameters and score.
-    """
-    table = study.trials_dataframe(("number", "value", "state", "duration", "params", "user_attrs"))
-    table.columns = table.columns.str.replace(r"^(params|user_attrs)_", "", regex=True)
-    table = table.loc[:, ~table.columns.duplicated()]  # another program's attribute may be called like a column
-    table["duration"] = pd.to_timedelta(table["duration"]).dt.total_seconds()
-    table = table[table["number"].isin([trial.number for trial in counted_trials(study)])]
-    write_text(folder / "trials.csv", csv_text(table.drop(columns=HEARTBEAT, errors="ignore")))
-    write_plots(study, folder)
+def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
+    """Write one row a trial: number, value, state, seconds, parameters, score, whether it is the baseline, reason."""
+    columns = ["number", "value", "state", "duration", *space, *SCORE_KEYS, BASELINE, REASON]
+    rows = [
+        {
+            **trial.user_attrs,
+            **trial.params,
+            "number": trial.number,
+            "value": trial.value,
+            "state": trial.state.name,
+            "duration": trial.duration and trial.duration.total_seconds(),
+        }
+        for trial in counted_trials(study)
+    ]
+    write_text(folder / "trials.csv", csv_text(pd.DataFrame(rows, columns=columns)))
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:

@@ -11,6 +11,7 @@ from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.core.files import atomic_write
 from rlher.core.matplotlib_settings import SETTINGS
+from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trials import completed_trials
 
 matplotlib.use("Agg")
@@ -19,9 +20,9 @@ STRATEGY = "her.goal_selection_strategy"
 N_GOALS = "her.n_sampled_goal"
 
 
-def write_plots(study: Study, folder: Path) -> None:
+def write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
     """Write the plots that the study has enough trials for."""
-    trials = completed_trials(study)
+    trials = completed_trials(study, space)
     if len(trials) < 2:
         return
     plots: dict[str, Callable[[], object]] = {

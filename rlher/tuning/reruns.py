@@ -15,7 +15,7 @@ from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import BASELINE, open_study
 from rlher.tuning.trial_runner import TrialReporter, TrialRunner
-from rlher.tuning.trials import checked_params, counted_trials, rank_trials
+from rlher.tuning.trials import counted_trials, rank_trials
 
 FIRST_RERUN_SEED = 10**6
 """First seed of the re-runs. A search reaches it only after a million runs with equal parameters."""
@@ -35,13 +35,10 @@ def candidate_name(number: int) -> str:
 
 
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
-    """Return the parameters of the baseline and of the best trials, by number.
-
-    :raises UserError: another program wrote one of them.
-    """
+    """Return the parameters of the baseline and of the best trials, by number."""
     baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
-    best = [trial for trial in rank_trials(study) if trial.params not in baseline]
-    return {BASELINE_NUMBER: {}, **{trial.number: checked_params(trial, space) for trial in best[: config.rerun_best]}}
+    best = [trial for trial in rank_trials(study, space) if trial.params not in baseline]
+    return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:

@@ -86,7 +86,7 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
 
 
 def has_score(trial: FrozenTrial) -> bool:
-    """Return whether a trial's user attributes hold a score; another program may have stored anything."""
+    """Return whether a trial's user attributes hold a whole score."""
     return all(finite_float(trial.user_attrs.get(name)) is not None for name in SCORE_KEYS)
 
 

@@ -76,7 +76,7 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     try:
         run_jobs(TrialJobs(study, runner, config.n_trials, f"{folder.name}, search"), pool, config.progress)
         write_search(study, space, config, folder)
-        _require_completed_trial(study)
+        _require_completed_trial(study, space)
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
         rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, command, candidates)
@@ -126,8 +126,8 @@ def _require_evaluation(config: TrainConfig) -> None:
         )
 
 
-def _require_completed_trial(study: Study) -> None:
+def _require_completed_trial(study: Study, space: SearchSpace) -> None:
     """Raise RunError if no trial completed, with the most frequent reason."""
-    if not completed_trials(study):
+    if not completed_trials(study, space):
         reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
         raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")

@@ -87,8 +87,8 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
 
 
 def contains(space: SearchSpace, params: Mapping[str, Any]) -> bool:
-    """Return whether all parameters of a trial, or of a part of one, are values of the space."""
-    return all(key in space and _contains(space[key], value) for key, value in params.items())
+    """Return whether a trial's parameters are those of the space, and each is one of its values."""
+    return params.keys() == space.keys() and all(_contains(space[key], value) for key, value in params.items())
 
 
 def _contains(distribution: BaseDistribution, value: Any) -> bool:

@@ -66,7 +66,7 @@ class TrialJobs(JobSource):
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
         trials = counted_trials(self._study)
-        shown = {trial.number: trial for trial in rank_trials(self._study)[:MAX_BEST]}
+        shown = {trial.number: trial for trial in rank_trials(self._study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
         return [_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]

@@ -11,15 +11,16 @@ from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.core.errors import UserError
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.run_folder import MODELS
 from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
-from rlher.tuning.search_space import SearchSpace, apply_params
+from rlher.tuning.search_space import SearchSpace, apply_params, contains
 from rlher.tuning.study_storage import BASELINE, wait_for_database
-from rlher.tuning.trials import checked_params, counted_trials
+from rlher.tuning.trials import counted_trials
 
 
 class RunFailed(Exception):
@@ -89,11 +90,14 @@ class SearchTrialRunner(TrialRunner):
 
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunFailed: a run failed.
-        :raises UserError: its parameters exclude each other, or another program changed them.
+        :raises UserError: its parameters exclude each other, or are outside of the search space.
         """
         config = self.config
         n_seeds = config.n_seeds
-        params = checked_params(trial, self.space)
+        params = trial.params
+        if not contains(self.space, params):  # they could name code
+            why = "its parameters are outside of the search space; choose another --study-name."
+            raise UserError(f"another program wrote trial {trial.number} of the study: {why}")
         reporter = TrialReporter(trial, config.objective, config.time_limit)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []

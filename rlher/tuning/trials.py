@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, TrialState
 
-from rlher.core.errors import UserError
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
@@ -28,9 +27,13 @@ def counted_trials(study: Study) -> list[FrozenTrial]:
     return [trial for trial in trials if trial.number not in retried]
 
 
-def completed_trials(study: Study) -> list[FrozenTrial]:
-    """Return the trials that count and have a score; another program may have completed trials without one."""
-    return [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE and has_score(trial)]
+def completed_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
+    """Return the completed trials that count, have a score, and have parameters of the search space.
+
+    Others were written by another program. They are ignored: a parameter such as ``env.modules`` would run any code.
+    """
+    completed = [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
+    return [trial for trial in completed if has_score(trial) and contains(space, trial.params)]
 
 
 def count_unstarted(study: Study, total: int) -> int:
@@ -40,13 +43,13 @@ def count_unstarted(study: Study, total: int) -> int:
     return waiting + max(total - len(trials), 0)
 
 
-def rank_trials(study: Study) -> list[FrozenTrial]:
+def rank_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
     """Return the completed trials, best first: by their value, and those of equal value by their return.
 
     Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their means.
     """
     groups: dict[str, list[FrozenTrial]] = {}
-    for trial in completed_trials(study):
+    for trial in completed_trials(study, space):
         groups.setdefault(json.dumps(trial.params, sort_keys=True), []).append(trial)
 
     def rank(trials: list[FrozenTrial]) -> tuple[float, float]:
@@ -54,21 +57,6 @@ def rank_trials(study: Study) -> list[FrozenTrial]:
         return value, mean_score([score_of(trial) for trial in trials]).mean_reward
 
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
-
-
-def checked_params(trial: Trial | FrozenTrial, space: SearchSpace) -> dict[str, Any]:
-    """Return the parameters of a trial, to train with them or to write them into a recipe.
-
-    They are checked each time, because another program may write into the database at any time, and a key such as
-    ``env.modules`` would run any code.
-
-    :raises UserError: they are outside of the search space.
-    """
-    params = trial.params  # read once: the next read may return others
-    if not contains(space, params):
-        why = "its parameters are outside of the search space; choose another --study-name."
-        raise UserError(f"another program wrote trial {trial.number} of the study: {why}")
-    return params
 
 
 def state_name(trial: FrozenTrial) -> str:

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import optuna
 import pytest
+from optuna.distributions import FloatDistribution
 from optuna.study import Study
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import SearchTrialRunner
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import run_on_terminal
 
+SPACE: SearchSpace = {"algo.gamma": FloatDistribution(0.9, 0.95)}
 WORDS = ("--n-trials", "3", "--workers", "2")
 
 
@@ -27,8 +30,7 @@ class Terminal(io.StringIO):
 
 def completed_study() -> Study:
     study = optuna.create_study(direction="maximize")
-    trial = study.ask()
-    trial.suggest_float("algo.gamma", 0.9, 0.95)
+    trial = study.ask(SPACE)
     for name in SCORE_KEYS:
         trial.set_user_attr(name, 1.0)
     study.tell(trial, 1.0)
@@ -36,7 +38,7 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, {}, Path(), "")
+    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, SPACE, Path(), "")
     return ProgressTable(TrialJobs(study, runner, total, "search"), enabled=True)
 
 

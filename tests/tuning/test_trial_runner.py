@@ -49,7 +49,7 @@ def test_repeated_proposal_trains_other_seeds(tmp_path: Path) -> None:
     run_here(study, runner, runner.space, 2)
     seeds = [yaml.safe_load(path.read_text())["seed"] for path in tmp_path.rglob("config.yaml")]
     assert sorted(seeds) == [0, 1, 2, 3]
-    assert [trial.number for trial in rank_trials(study)] == [0], "both are one entry"
+    assert [trial.number for trial in rank_trials(study, runner.space)] == [0], "both are one entry"
 
 
 def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
