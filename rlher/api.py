@@ -463,9 +463,9 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.exit_code == UserError.exit_code:
-            raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.")
+            raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log_path}.")
         if run.exit_code:
-            raise RunError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log}.", run.folder)
+            raise RunError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log_path}.", run.folder)
     return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
 
 

@@ -28,21 +28,21 @@ class Agent:
 
     :param run: its run folder; agents that come with rlher lie in one, too.
     :param model: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
-    :param agent: name of the agent that comes with rlher; None: a run.
+    :param bundled_name: name of an agent that comes with rlher; None: a run.
     :param deterministic: deterministic actions, not sampled ones.
     :param device: torch device of the model.
     """
 
     run: RunFolder
     model: str
-    agent: str | None = None
+    bundled_name: str | None = None
     deterministic: bool = True
     device: str = "cpu"
 
     @property
     def name(self) -> str:
         """Name for printing."""
-        return f"{self.agent or self.run}, {self.model_label}"
+        return f"{self.bundled_name or self.run}, {self.model_label}"
 
     @property
     def model_label(self) -> str:
@@ -56,7 +56,7 @@ class Agent:
     @property
     def keys(self) -> dict[str, str]:
         """Keys that identify it in JSON output."""
-        return {"agent": self.agent} if self.agent else {"run": str(self.run), "model": self.model}
+        return {"agent": self.bundled_name} if self.bundled_name else {"run": str(self.run), "model": self.model}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
         """Load the model.

@@ -80,7 +80,7 @@ STEPS_TO = (50, TARGET_PERCENT)
 COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 """Columns of ``evaluations.csv``."""
 
-REQUIRED = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}
+REQUIRED_KEYS = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}
 """Keys that every summary has with a number."""
 
 

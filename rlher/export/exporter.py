@@ -210,7 +210,7 @@ def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, 
         summary = result.get("best") if chosen.model == "best" else result
         entries = summary.items() if isinstance(summary, dict) else ()
         values = {name: value for name, value in entries if finite_float(value) is not None}
-        if values.keys() >= metrics.REQUIRED:
+        if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
     print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
     return {**metrics.summarize(list(play_episodes(env, policy, episodes, seed))), "seed": seed}

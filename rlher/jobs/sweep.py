@@ -72,7 +72,7 @@ class SweepRun:
         return self._folder
 
     @property
-    def log(self) -> Path:
+    def log_path(self) -> Path:
         """Path of the worker's output."""
         name = f"{safe_name(self.name)[:80]}-{experiment_id(self.config)[:8]}.log"
         return Path(self.config.logs) / "sweeps" / name
@@ -121,7 +121,7 @@ class Sweep(JobSource):
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_job, run.config, run.command), run.log)
+            yield Job(run, partial(train_job, run.config, run.command), run.log_path)
 
     def on_end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
@@ -153,8 +153,12 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
     """
     config = composed[0].config
     runs = _distinct_runs(sweep_runs(composed))
+    for run in runs:
+        folder = lookup.find_experiment(run.config)
+        if folder and lookup.is_finished(folder):
+            run.state = FINISHED
     waiting = [run for run in runs if run.state == WAITING]
-    logs = runs[0].log.parent
+    logs = runs[0].log_path.parent
     if waiting:
         with user_error_on_write(logs):
             logs.mkdir(parents=True, exist_ok=True)
@@ -174,7 +178,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
         return runs, signals.EXIT_INTERRUPTED
     for run in runs:
         if run.state == FAILED:
-            warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log}.")
+            warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log_path}.")
     return runs, max(run.exit_code for run in runs)
 
 
@@ -187,7 +191,11 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     for overrides, config in composed:
         name = " ".join(word for word in override_words(overrides) if word not in common)
         words = override_words({key: value for key, value in overrides.items() if key not in SWEEP_KEYS})
-        runs.append(SweepRun(name, quote_command(["rlher", "train", *words]), config))
+        # A task of Ray has another current folder.
+        logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
+        # One thread each, because runs side by side that use all cores slow each other down.
+        run_config = replace(config, logs=logs, threads=config.threads or 1, progress=True)
+        runs.append(SweepRun(name, quote_command(["rlher", "train", *words]), run_config))
     return runs
 
 
@@ -195,17 +203,11 @@ def _distinct_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
     runs: dict[str, SweepRun] = {}
     for run in composed:
-        config = run.config
-        # A task of Ray has another current folder.
-        logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
-        # One thread each, because runs side by side that use all cores slow each other down.
-        run = replace(run, config=replace(config, logs=logs, threads=config.threads or 1, progress=True))
-        other = runs.setdefault(experiment_id(run.config), run)
-        if other is not run:
-            warn(f"left out {run.name}: the same experiment as {other.name}.")
-        folder = lookup.find_experiment(run.config)
-        if folder and lookup.is_finished(folder):
-            run.state = FINISHED
+        experiment = experiment_id(run.config)
+        if experiment in runs:
+            warn(f"left out {run.name}: the same experiment as {runs[experiment].name}.")
+        else:
+            runs[experiment] = run
     return list(runs.values())
 
 

@@ -10,7 +10,7 @@ from optuna.study import Study
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, CandidateParams, candidate_name
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, ParamsByCandidate, candidate_name
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import decode
 from rlher.tuning.trials import completed_trials, short_value
@@ -54,7 +54,7 @@ class Candidate:
             "auc": [score.auc for score in self.scores],
             "saved_seconds": [score.saved_seconds for score in self.scores],
             "steps": mean.steps,
-            "share_at_90": mean.share_at_90,
+            "share_at_target": mean.share_at_target,
             "gain": self.gain,
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
@@ -69,7 +69,7 @@ def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
         "final success": f"{np.mean(candidate['success']):.1%}",
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_90", 1.0)),
+        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_target", 1.0)),
         "difference to baseline": "" if number == BASELINE_NUMBER else format_gain(candidate["gain"]),
         "parameters": " ".join(f"{key}={short_value(value)}" for key, value in candidate["params"].items()),
     }
@@ -81,7 +81,7 @@ def format_gain(gain: Sequence[float]) -> str:
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def compare_candidates(reruns: Study, candidates: CandidateParams, config: OptimizeConfig) -> list[Candidate]:
+def compare_candidates(reruns: Study, candidates: ParamsByCandidate, config: OptimizeConfig) -> list[Candidate]:
     """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).

@@ -25,7 +25,7 @@ BASELINE_NUMBER = -1
 RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
 """Parameters of a re-run."""
 
-CandidateParams = Mapping[int, Mapping[str, Any]]
+ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""
 
 
@@ -34,14 +34,14 @@ def candidate_name(number: int) -> str:
     return "baseline" if number == BASELINE_NUMBER else f"trial {number}"
 
 
-def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> CandidateParams:
+def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
     """Return the parameters of the baseline and of the best trials, by number."""
     baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
     best = [trial for trial in rank_trials(study, space) if trial.params not in baseline]
     return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 
 
-def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, config: OptimizeConfig) -> Study:
+def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
     states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
@@ -57,7 +57,7 @@ def open_reruns(storage: BaseStorage, name: str, candidates: CandidateParams, co
 class RerunTrialRunner(TrialRunner):
     """The re-runs: each trial trains a candidate on one fresh seed."""
 
-    candidates: CandidateParams
+    candidates: ParamsByCandidate
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
         """Train a candidate, and keep its last model and run folder.

@@ -22,7 +22,7 @@ class Score:
     :param auc: mean success rate of all evaluations, the area under the success curve, in [0, 1].
     :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
-    :param share_at_90: share of the runs that reached 90 %.
+    :param share_at_target: share of the runs that reached 90 %.
     :param saved_seconds: see :func:`saved_seconds`.
     """
 
@@ -30,7 +30,7 @@ class Score:
     auc: float
     steps: float
     mean_reward: float
-    share_at_90: float
+    share_at_target: float
     saved_seconds: float
 
 
@@ -47,7 +47,7 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
         auc=_mean(rows, "success_rate"),
         steps=float(min(reached, default=rows[-1]["timesteps"])),
         mean_reward=_mean(last, "mean_reward"),
-        share_at_90=float(bool(reached)),
+        share_at_target=float(bool(reached)),
         saved_seconds=saved_seconds(rows, time_limit),
     )
 
@@ -95,9 +95,9 @@ def score_of(trial: FrozenTrial) -> Score:
     return Score(**{name: trial.user_attrs[name] for name in SCORE_KEYS})
 
 
-def format_steps(steps: float, share_at_90: float) -> str:
+def format_steps(steps: float, share_at_target: float) -> str:
     """Return the steps to 90 % for a table: "–" if no run got there, "≥" before the mean if some did not."""
-    return f"{'≥' if share_at_90 < 1 else ''}{steps:,.0f}" if share_at_90 else "–"
+    return f"{'≥' if share_at_target < 1 else ''}{steps:,.0f}" if share_at_target else "–"
 
 
 def _mean(rows: EvaluationRows, column: str) -> float:

@@ -111,7 +111,7 @@ def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     cells: tuple[str, ...] = ("–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
-        cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_90), f"{score.mean_reward:.2f}")
+        cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
     elif reported := list(trial.intermediate_values.values()):
         cells = (f"{reported[-1]:.0%} now", "–", "–")
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""

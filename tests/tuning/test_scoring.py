@@ -18,15 +18,15 @@ def rows(*rates: float) -> list[dict]:
 
 def test_score_of_a_run() -> None:
     score = score_run(rows(0, 0, 0.5, 0.9, 0.8, 1, 0.9, 1, 0.8, 0.6))
-    assert (score.success, score.steps, score.share_at_90) == (pytest.approx(0.7), 400, 1)
+    assert (score.success, score.steps, score.share_at_target) == (pytest.approx(0.7), 400, 1)
     assert score.auc == pytest.approx(0.65)
 
 
 def test_run_that_never_reaches_90_percent() -> None:
     never, last = score_run(rows(0, 0.5)), score_run(rows(0, 1))
-    assert (never.steps, never.share_at_90) == (200, 0), "its steps are the whole run"
-    assert (last.steps, last.share_at_90) == (200, 1)
-    shown = [format_steps(score.steps, score.share_at_90) for score in (never, last, mean_score([never, last]))]
+    assert (never.steps, never.share_at_target) == (200, 0), "its steps are the whole run"
+    assert (last.steps, last.share_at_target) == (200, 1)
+    shown = [format_steps(score.steps, score.share_at_target) for score in (never, last, mean_score([never, last]))]
     assert shown == ["–", "200", "≥200"]
 
 
@@ -40,7 +40,7 @@ def test_seconds_to_90_percent_count_two_evaluations_in_a_row(rates: tuple[float
 
 def test_steps_never_outweigh_an_episode() -> None:
     """One more success in the last evaluations counts more than any number of steps."""
-    quick = Score(success=0.95, auc=0.9, steps=0, mean_reward=0, share_at_90=1, saved_seconds=0)
+    quick = Score(success=0.95, auc=0.9, steps=0, mean_reward=0, share_at_target=1, saved_seconds=0)
     late, slow = replace(quick, steps=900), replace(quick, success=0.95 + 1 / 40, steps=1000)
     values = [objective_value("success", score, 1000, episodes=40) for score in (late, quick, slow)]
     assert values == sorted(values)

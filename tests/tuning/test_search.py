@@ -40,7 +40,7 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
 
 
 SPACE = {"n": IntDistribution(1, 8)}
-SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_90": 1.0, "saved_seconds": 9.0}
+SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_target": 1.0, "saved_seconds": 9.0}
 
 
 def stored(**changes: Any) -> FrozenTrial:
