@@ -12,8 +12,8 @@ from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, ParamsByCandidate, candidate_name
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
-from rlher.tuning.search_space import decode
-from rlher.tuning.trials import completed_trials, short_value
+from rlher.tuning.search_space import decode, format_value
+from rlher.tuning.trials import completed_trials
 
 CONFIDENCE = 0.95
 
@@ -71,7 +71,7 @@ def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
         f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_target", 1.0)),
         "difference to baseline": "" if number == BASELINE_NUMBER else format_gain(candidate["gain"]),
-        "parameters": " ".join(f"{key}={short_value(value)}" for key, value in candidate["params"].items()),
+        "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
     }
 
 

@@ -29,7 +29,7 @@ from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE
-from rlher.tuning.trials import REASON, counted_trials, rank_trials, state_name
+from rlher.tuning.trials import REASON, counted_trials, rank_trials
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
@@ -48,7 +48,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
     conclusion = _conclusion(compared, config)
-    states = Counter(map(state_name, counted_trials(study)))
+    states = Counter(trial.state.name.lower() for trial in counted_trials(study))
     candidates = [candidate.to_json() for candidate in compared]
     summary = {"study": study.study_name, "trials": states, "candidates": candidates}
     if compared:
@@ -70,19 +70,14 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
     """Write one row a trial: number, value, state, seconds, parameters, score, whether it is the baseline, reason."""
-    columns = ["number", "value", "state", "duration", *space, *SCORE_KEYS, BASELINE, REASON]
-    rows = [
-        {
-            **trial.user_attrs,
-            **trial.params,
-            "number": trial.number,
-            "value": trial.value,
-            "state": trial.state.name,
-            "duration": trial.duration and trial.duration.total_seconds(),
-        }
-        for trial in counted_trials(study)
-    ]
-    write_text(folder / "trials.csv", csv_text(pd.DataFrame(rows, columns=columns)))
+    names = [*space, *SCORE_KEYS, BASELINE, REASON]
+    rows = []
+    for trial in counted_trials(study):
+        seconds = trial.duration and trial.duration.total_seconds()
+        stored = trial.user_attrs | trial.params
+        rows.append([trial.number, trial.value, trial.state.name, seconds, *map(stored.get, names)])
+    table = pd.DataFrame(rows, columns=["number", "value", "state", "duration", *names])
+    write_text(folder / "trials.csv", csv_text(table))
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:

@@ -108,6 +108,11 @@ def decode(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
 
 
+def format_value(value: Any) -> str:
+    """Return a parameter for a table; a list without blanks."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
+
+
 def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read a space and the spaces that it includes, whose keys it overrides.
 

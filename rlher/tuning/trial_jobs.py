@@ -26,19 +26,10 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.search_space import SearchSpace
+from rlher.tuning.search_space import SearchSpace, format_value
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trials import (
-    HEARTBEAT,
-    REASON,
-    count_unstarted,
-    counted_trials,
-    failure_reason,
-    rank_trials,
-    short_value,
-    state_name,
-)
+from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, failure_reason, rank_trials
 
 MAX_RETRY = 2
 """How often a trial whose worker or command died is retried."""
@@ -108,18 +99,17 @@ class TrialJobs(JobSource):
 
 def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     """Return the row of the progress table. Its score is "–" until the trial is complete."""
-    cells: tuple[str, ...] = ("–", "–", "–")
+    is_finished = trial.state.is_finished()
+    reported = list(trial.intermediate_values.values())
+    cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
         cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
-    elif reported := list(trial.intermediate_values.values()):
-        cells = (f"{reported[-1]:.0%} now", "–", "–")
-    reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     name, parameters = _name_and_parameters(trial)
-    is_finished = trial.state.is_finished()
-    cells = (*cells, parameters)
-    share = 1.0 if is_finished else 0.0
-    return ProgressRow(name, state_name(trial), cells, in_table, is_printed=is_finished, share=share, reason=reason)
+    reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
+    state = trial.state.name.lower()
+    share = float(is_finished)
+    return ProgressRow(name, state, (*cells, parameters), in_table, is_printed=is_finished, share=share, reason=reason)
 
 
 def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
@@ -127,7 +117,7 @@ def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
     params = trial.params
     if params.keys() >= RERUN_SPACE.keys():
         return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
-    shown = (f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in params.items())
+    shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
     return f"trial {trial.number}", " ".join(shown)
 
 

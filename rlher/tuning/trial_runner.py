@@ -96,8 +96,7 @@ class SearchTrialRunner(TrialRunner):
         n_seeds = config.n_seeds
         params = trial.params
         if not contains(self.space, params):  # they could name code
-            why = "its parameters are outside of the search space; choose another --study-name."
-            raise UserError(f"another program wrote trial {trial.number} of the study: {why}")
+            raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         reporter = TrialReporter(trial, config.objective, config.time_limit)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []

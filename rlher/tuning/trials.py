@@ -1,7 +1,6 @@
 """The trials of a study: which ones count, and which are best."""
 
 import json
-from typing import Any
 
 import numpy as np
 from optuna.storages import RetryHeartbeatStaleTrialCallback
@@ -59,16 +58,6 @@ def rank_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
     return [trials[0] for trials in sorted(groups.values(), key=rank, reverse=True)]
 
 
-def state_name(trial: FrozenTrial) -> str:
-    """Return Optuna's name of a trial's state: complete, pruned, fail, running or waiting."""
-    return trial.state.name.lower()
-
-
 def failure_reason(trial: FrozenTrial) -> str:
     """Return why a trial failed."""
     return str(trial.user_attrs.get(REASON, "its worker died"))  # another program may have stored anything
-
-
-def short_value(value: Any) -> str:
-    """Return a parameter for a table; a list without blanks."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
