@@ -24,7 +24,7 @@ LARGEST_GAIN = 0.5
 
 
 class TransitionSampler:
-    """Samples transitions of a storage uniformly; a subclass samples them by priority.
+    """Base class of priorities, which sample transitions of a storage.
 
     :param storage: what to sample from, without its demonstrations; none of its transitions has a priority yet.
     :param options: arguments of the subclass. A saved state is restored only if they are equal.
@@ -37,7 +37,7 @@ class TransitionSampler:
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids of transitions, and (count,) importance weights; None: no correction of the bias."""
-        return self.storage.sample(count, rng), None
+        raise NotImplementedError
 
     def update(self, ids: Ids, errors: NDArray) -> None:
         """Update the priorities of transitions by their (n,) absolute TD errors.
@@ -55,6 +55,20 @@ class TransitionSampler:
 
         :raises ValueError: it does not fit the storage.
         """
+
+
+class Uniform(TransitionSampler):
+    """Samples all transitions with the same probability.
+
+    :param storage: what to sample from.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__(storage)
+
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
+        """Return (count,) ids of transitions, and no weights."""
+        return self.storage.sample(count, rng), None
 
 
 class TDError(TransitionSampler):
@@ -238,7 +252,7 @@ class Energy(TransitionSampler):
         self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
-PRIORITIES: dict[str, type[TransitionSampler]] = {"uniform": TransitionSampler, "energy": Energy, "td_error": TDError}
+PRIORITIES: dict[str, type[TransitionSampler]] = {"uniform": Uniform, "energy": Energy, "td_error": TDError}
 """Classes by the value of ``priority``."""
 
 

@@ -189,12 +189,11 @@ def resolve_strategy(name: str | Enum | Strategy, options: StrategyOptions) -> S
     if strategy is not mix:
         return strategy
     weights: Mapping[Any, float] = DEFAULT_MIX if options.mix is None else options.mix
-    if "mix" in weights or not all(0 <= weight < np.inf for weight in weights.values()) or not any(weights.values()):
+    parts = [original if part == ORIGINAL else _resolve("her.goal_mix", part, options) for part in weights]
+    strategies = list(zip(parts, weights.values(), strict=True))
+    is_finite = all(0 <= weight < np.inf for weight in weights.values())
+    if mix in parts or not is_finite or not any(weights.values()):
         raise ValueError(f"goal_mix={weights} is invalid; use finite weights of at least 0, one above 0, without mix.")
-    strategies = [
-        (original if part == ORIGINAL else _resolve("her.goal_mix", part, options), weight)
-        for part, weight in weights.items()
-    ]
     return partial(mix, strategies=strategies, start=options.mix_start)
 
 

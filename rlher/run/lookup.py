@@ -128,7 +128,11 @@ def _run_folders(logs: Path, env: str = ".*", algo: str = "*") -> list[Path]:
 
 
 def _modified(path: Path) -> float:
-    return path.stat().st_mtime
+    """Return when a file was written; 0 if another process has deleted it since."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 # ------------------------------------------------------------------------------------------------ bundled agents

@@ -26,13 +26,14 @@ LEARNING_STARTS = 1000
 """As in the recipes of RL Zoo with HER. With 100, SAC on parking-classic ended at 61 % in place of 99 (one seed)."""
 
 
-def resolve_defaults(original: TrainConfig) -> tuple[TrainConfig, list[str]]:
+def resolve_defaults(original: TrainConfig, from_checkpoint: bool = False) -> tuple[TrainConfig, list[str]]:
     """Replace the open values of a config by numbers.
 
     :param original: the config; its environment is probed already.
+    :param from_checkpoint: the run continues from a checkpoint, with the ``learning_starts`` that it began with.
     :return: the resolved config, and a line for each decision.
     """
-    learning_starts, reason = _learning_starts(original)
+    learning_starts, reason = (original.algo.learning_starts, "") if from_checkpoint else _learning_starts(original)
     algo = replace(original.algo, learning_starts=learning_starts)
     if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * original.n_envs)
@@ -69,7 +70,7 @@ def _learning_starts(config: TrainConfig) -> tuple[int, str]:
         steps, reason = min(LEARNING_STARTS, config.total_timesteps // 4), "by default 1000 or a quarter of the run"
     if steps < least:
         steps, reason = least, "an episode of each environment"
-    if steps >= config.total_timesteps:
+    if 0 < config.total_timesteps <= steps:
         steps, reason = config.total_timesteps // 2, f"half of the run, because {steps} steps leave none for updates"
     return steps, reason
 

@@ -61,7 +61,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env)
-    config, notes = resolve_defaults(replace(config, env=env))
+    config, notes = resolve_defaults(replace(config, env=env), from_checkpoint)
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:

@@ -152,7 +152,9 @@ def test_a_function_can_be_a_strategy():
     assert goals[1::3].tolist() == [finals[-1 - goal] for goal in original[1::3]]
 
 
-@pytest.mark.parametrize("weights", [{"futur": 1}, {"mix": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}])
+@pytest.mark.parametrize(
+    "weights", [{"futur": 1}, {"mix": 1}, {"MIX": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}]
+)
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
         resolve_strategy("mix", StrategyOptions(GAMMA, mix=weights))

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.envs import BitFlippingEnv
 
-from rlher.her import HerReplayBuffer
+from rlher.her import PRIORITIES, HerReplayBuffer
 
 ENV = BitFlippingEnv()
 
@@ -42,6 +42,12 @@ def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
 def test_arguments_out_of_range_are_refused_by_name(bad, named):
     with pytest.raises(ValueError, match=re.escape(named)):
         build(**bad)
+
+
+@pytest.mark.parametrize("priority", PRIORITIES)
+def test_unknown_options_of_a_priority_are_refused(priority):
+    with pytest.raises(TypeError):
+        build(priority=priority, priority_kwargs={"unknown": 1})
 
 
 def space_with(**parts):

@@ -59,6 +59,14 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
     assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
+def test_a_model_that_was_deleted_meanwhile_is_not_the_newest(tmp_path: Path, monkeypatch) -> None:
+    run = new_run(tmp_path).folder
+    deleted = tmp_path / "sac" / "FetchReach-v4_9"
+    folders = [run, deleted]
+    monkeypatch.setattr(lookup, "_run_folders", lambda *arguments: folders)
+    assert lookup.open_run(None, str(tmp_path)).folder == run
+
+
 def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
     waiting, running = (new_run(tmp_path).folder for _ in range(2))
     with run_folder.locked(running):

@@ -33,6 +33,11 @@ def test_open_values_are_resolved() -> None:
     assert not any("default" in note for note in resolve_defaults(too_many)[1]), "the value is the user's"
 
 
+def test_learning_starts_of_a_run_without_steps_leaves_no_note_on_its_half() -> None:
+    config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=50), total_timesteps=0)
+    assert resolve_defaults(config)[0].algo.learning_starts == 50
+
+
 SMALL = SACConfig(name="sac")
 LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
 LARGE_CRITIC = replace(LARGE, net_arch=[64], policy_kwargs={"net_arch": {"pi": [64], "qf": [512, 512]}})

@@ -152,6 +152,19 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
 
+def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
+    """The run is shorter than an episode, so half of it is left for updates; a longer run would have a later start."""
+    run = ("algo=dqn", *RUN, "env.kwargs.n_bits=100", "total_timesteps=40", "checkpoint.minutes=0")
+    assert rlher("train", *run).code == 0
+    folder = folder_of("dqn")
+    at_step(42, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    for resumed in (folder, Path("killed") / folder):
+        again = rlher("train", "--resume", str(resumed), "total_timesteps=100")
+        assert again.code == 0, again.err
+        assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 20
+    assert differences(folder, Path("killed") / folder) == []
+
+
 @pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (checkpoint_state, "save")])
 def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, owner, name: str) -> None:
     """It interrupts a step, so no checkpoint is written then."""

@@ -134,14 +134,14 @@ class EvaluationCallback(BaseCallback):
             self.best_model = evaluated.model
             self.write_best_model()
         self._run.write_evaluations(self.rows)
-        if self._on_evaluation:
-            self._on_evaluation(self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, evaluated.model)
         if is_best and self._records_clips:
             self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model)
+        if self._on_evaluation:  # last, because it may raise StopTraining
+            self._on_evaluation(self.rows)
 
     def write_best_model(self) -> None:
         """Write the best model, if there is one."""
