@@ -50,9 +50,13 @@ def train(config: TrainConfig, command_line: str) -> int:
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    from rlher.training import start
+    from rlher.training.worker_processes import require_no_sweep_keys, start_fork_server_for
 
-    return _report_result(*start.train(config, command_line))
+    require_no_sweep_keys(config)
+    start_fork_server_for(config)  # it imports torch at the same time as the next line
+    from rlher.training import trainer
+
+    return _report_result(*trainer.train_new_run(config, command_line))
 
 
 def resume(overrides: Mapping[str, Any], command_line: str) -> int:
@@ -63,14 +67,18 @@ def resume(overrides: Mapping[str, Any], command_line: str) -> int:
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     from rlher.run import lookup
-    from rlher.training import start
+    from rlher.training.worker_processes import start_fork_server_for
 
     changes = dict(overrides)
     name = str(changes.pop("resume") or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = changes.get("trust_code") is True
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    return _report_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
+    config = changed_config(resumed.config, changes)
+    start_fork_server_for(config)
+    from rlher.training import resume
+
+    return _report_result(*resume.resume(resumed, config, command_line))
 
 
 def _report_result(run: "RunFolder", result: "RunResult") -> int:

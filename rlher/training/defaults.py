@@ -10,7 +10,7 @@ from rlher.algos.precision import has_fast_bf16, is_bf16_faster
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
-from rlher.training.processes import envs_in_workers, eval_workers
+from rlher.training.worker_processes import envs_in_workers, eval_workers
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
