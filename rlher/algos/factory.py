@@ -24,7 +24,7 @@ from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
-from rlher.her.priorities import TransitionSampler
+from rlher.her.priorities import Priority
 
 CONFIG_ERRORS = (
     TypeError,
@@ -112,7 +112,7 @@ def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
         methods = [name for name in FAST_UPDATE_METHODS if getattr(own, name, None) is not getattr(base, name, None)]
         if methods:
             raise UserError(f"{config.algo.model} defines {', '.join(methods)}, which is not called: {reason}.")
-        if type(model.replay_buffer.priority).update is not TransitionSampler.update:  # type: ignore[union-attr]
+        if type(model.replay_buffer.priority).update is not Priority.update:  # type: ignore[union-attr]
             raise UserError(f"her.priority={config.her.priority} cannot be used: {reason}; leave it out.")
     elif not isinstance(model, ActorCritic):
         reason = f"algo={config.algo.name} has no actor"

@@ -1,6 +1,6 @@
 """Priorities: which transitions are sampled (uniformly, by TD error, or by the energy of their episode).
 
-To add a priority, write a subclass of :class:`TransitionSampler` and enter it in :data:`PRIORITIES`.
+To add a priority, write a subclass of :class:`Priority` and enter it in :data:`PRIORITIES`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ LARGEST_GAIN = 0.5
 """Largest energy in J/kg that is counted for one step, as in the authors' code. A collision can give an object more."""
 
 
-class TransitionSampler:
+class Priority:
     """Base class of priorities, which sample transitions of a storage.
 
     :param storage: what to sample from, without its demonstrations; none of its transitions has a priority yet.
@@ -57,7 +57,7 @@ class TransitionSampler:
         """
 
 
-class Uniform(TransitionSampler):
+class Uniform(Priority):
     """Samples all transitions with the same probability.
 
     :param storage: what to sample from.
@@ -71,7 +71,7 @@ class Uniform(TransitionSampler):
         return self.storage.sample(count, rng), None
 
 
-class TDError(TransitionSampler):
+class TDError(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
@@ -133,9 +133,9 @@ class TDError(TransitionSampler):
         self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if (self.entered != self.storage.added[: self.storage.n_envs]).any():
+        if (self.entered != self.storage.ring_added[: self.storage.n_envs]).any():
             self.tree.set(self.storage.positions(self.storage.ids_since(self.entered)), self.greatest)
-            self.entered = self.storage.added[: self.storage.n_envs].copy()
+            self.entered = self.storage.ring_added[: self.storage.n_envs].copy()
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""
@@ -154,11 +154,11 @@ class TDError(TransitionSampler):
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
         self.tree.set(positions, priorities)
-        self.entered = self.storage.added[: self.storage.n_envs].copy()
+        self.entered = self.storage.ring_added[: self.storage.n_envs].copy()
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
-class Energy(TransitionSampler):
+class Energy(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     P(episode) is proportional to max(energy, ``floor`` × mean energy of the finished episodes). A running episode
@@ -213,7 +213,7 @@ class Energy(TransitionSampler):
         """Return the weights of episodes, after computing the energies of those that have ended."""
         storage = self.storage
         first, last = storage.first_id[episodes], storage.last_id[episodes]
-        is_finished = ~np.isin(episodes, storage.newest_episode[storage.running])
+        is_finished = ~np.isin(episodes, storage.newest_episode[storage.ring_running])
         for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
             self.energy[episode] = self._energy_of(episode)
             self.computed_at[episode] = storage.last_id[episode]
@@ -252,11 +252,11 @@ class Energy(TransitionSampler):
         self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
 
 
-PRIORITIES: dict[str, type[TransitionSampler]] = {"uniform": Uniform, "energy": Energy, "td_error": TDError}
+PRIORITIES: dict[str, type[Priority]] = {"uniform": Uniform, "energy": Energy, "td_error": TDError}
 """Classes by the value of ``priority``."""
 
 
-def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
+def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
     """Return what ``sample`` of a priority returns, checked if the class is a user's.
 
     :raises RunError: it raised, or returned something else than ids of stored transitions and weights; weights
@@ -272,7 +272,7 @@ def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator
         ids = np.array(ids)
         weights = None if weights is None else np.array(weights, np.float64)
         is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
-        has_update = type(priority).update is not TransitionSampler.update
+        has_update = type(priority).update is not Priority.update
         if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
             return ids, weights
     raise RunError(
@@ -281,12 +281,10 @@ def sample_ids(priority: TransitionSampler, count: int, rng: np.random.Generator
     )
 
 
-def make_priority(
-    name: str | type[TransitionSampler], options: Mapping[str, Any], storage: Storage
-) -> TransitionSampler:
+def make_priority(name: str | type[Priority], options: Mapping[str, Any], storage: Storage) -> Priority:
     """Return a priority for a storage.
 
-    :param name: of :data:`PRIORITIES`, a subclass of :class:`TransitionSampler`, or the ``module:Class`` of one.
+    :param name: of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
     :param options: arguments of the class.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
@@ -295,12 +293,12 @@ def make_priority(
     if isinstance(name, type):
         cls = name
     elif ":" in name:
-        cls = import_object("her.priority", name, TransitionSampler)
+        cls = import_object("her.priority", name, Priority)
     elif name in PRIORITIES:
         cls = PRIORITIES[name]
     else:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    if cls.update is not TransitionSampler.update and cls.state_dict is TransitionSampler.state_dict:
+    if cls.update is not Priority.update and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls(storage, **options)
 

@@ -117,8 +117,9 @@ class Relabeller:
         if len(goals):
             flat_positions, flat_steps = positions[recomputed].reshape(-1), steps[recomputed].reshape(-1)
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            both = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
-            rewards[recomputed], dones[recomputed] = (values.reshape(-1, self.n_steps) for values in both)
+            new = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
+            rewards[recomputed] = new[0].reshape(-1, self.n_steps)
+            dones[recomputed] = new[1].reshape(-1, self.n_steps)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         ends = ids + taken - 1
         _, next_obs = storage.transitions(ends, storage.positions(ends))

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import saving
-from rlher.her.priorities import TransitionSampler, make_priority, sample_ids
+from rlher.her.priorities import Priority, checked_sample, make_priority
 from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
@@ -91,7 +91,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
     :param gamma: discount of the returns, and of the ``geometric`` strategy; must be the algorithm's.
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
-        :class:`~rlher.her.priorities.TransitionSampler`, also as ``module:Class``.
+        :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_part_weights: for goals with parts, of which a virtual goal uses one: the weight of each part
         (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
@@ -125,7 +125,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         goal_mix_start: int = 0,
         n_steps: int = 1,
         gamma: float = 0.99,
-        priority: str | type[TransitionSampler] = "uniform",
+        priority: str | type[Priority] = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
         goal_part_weights: Sequence[float] | None = None,
         demonstration_fraction: float = 1 / 8,
@@ -275,7 +275,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
-        ids, weights = sample_ids(self.priority, batch_size, self.rng)
+        ids, weights = checked_sample(self.priority, batch_size, self.rng)
         n_original = self._n_original(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
@@ -397,7 +397,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.reset()
         try:
             storage, extra, priorities = saving.load(path, self._empty_storage)
-            added = int(max(storage.added[: self.n_envs]))
+            added = int(max(storage.ring_added[: self.n_envs]))
             self.pos = added % self.buffer_size
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]

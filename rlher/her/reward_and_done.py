@@ -30,7 +30,7 @@ ROUNDING = 1e-5
 
 @dataclass
 class RewardStatistics:
-    """What the stored transitions show about the reward under their original goals, as JSON values.
+    """What the stored transitions show about the reward under their original goals; the fields are JSON values.
 
     :param observed_per_ring: for each ring of the storage, number of transitions observed.
     :param values: distinct values of ``compute_reward``. Two mean a sparse reward; a third means a dense one, and no
@@ -45,6 +45,37 @@ class RewardStatistics:
     reward_at_goal: float | None = None
     ended_at_goal: int = 0
     went_on_at_goal: int = 0
+
+    def record_reward_at_goal(self, rewards: Floats) -> None:
+        """Record the (n,) rewards of goals equal to the achieved ones, before all others."""
+        self.reward_at_goal = float(np.min(rewards))
+        self.record_rewards(rewards)
+
+    def record_rewards(self, rewards: Floats) -> None:
+        """Record the values of (n,) rewards."""
+        if len(self.values) <= 2:
+            self.values = sorted({*self.values, *np.unique(rewards)[:3].tolist()})
+
+    def record_ends(self, reached: Bools, terminated: Bools) -> None:
+        """Count which of n transitions that reached their goal were terminal, time-outs excepted."""
+        self.ended_at_goal += int(np.sum(reached & terminated))
+        self.went_on_at_goal += int(np.sum(reached & ~terminated))
+
+    @property
+    def sparse_values(self) -> list[float]:
+        """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
+        return self.values if len(self.values) == 2 else []
+
+    @property
+    def success_reward(self) -> float | None:
+        """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
+        is_known = self.sparse_values and self.reward_at_goal == self.sparse_values[1]
+        return self.sparse_values[1] if is_known else None
+
+    @property
+    def ends_on_success(self) -> bool:
+        """Whether most of the transitions that reached their goal were terminal."""
+        return self.ended_at_goal > self.went_on_at_goal
 
 
 @dataclass
@@ -86,9 +117,9 @@ class RewardAndDone:
 
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
-        since = self.statistics.observed_per_ring or [0] * len(storage.added)
+        since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
         is_needed = self.keep_goal_independent or self.relabel_done != "keep"
-        if not is_needed or since == storage.added.tolist():
+        if not is_needed or since == storage.ring_added.tolist():
             return
         ids = storage.ids_since(since)
         for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice
@@ -97,60 +128,30 @@ class RewardAndDone:
             # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
             if self.statistics.reward_at_goal is None:
-                self.add_at_goal(self._compute_reward(storage, positions, storage.next_achieved[positions]))
-            self.add_rewards(goal_rewards, rows["terminated"])
+                self.statistics.record_reward_at_goal(
+                    self._compute_reward(storage, positions, storage.next_achieved[positions])
+                )
+            self.statistics.record_rewards(goal_rewards)
+            self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
             storage.rows["goal_independent"][positions] = goal_independent_rewards(
-                rows["reward"], goal_rewards, self.sparse_values
+                rows["reward"], goal_rewards, self.statistics.sparse_values
             )
-        self.statistics.observed_per_ring = storage.added.tolist()
-
-    def add_at_goal(self, rewards: Floats) -> None:
-        """Record the (n,) rewards of goals equal to the achieved ones, before :meth:`add_rewards`."""
-        self.statistics.reward_at_goal = float(np.min(rewards))
-        self._add_values(rewards)
-
-    def add_rewards(self, goal_rewards: Floats, terminated: Bools) -> None:
-        """Record values of the reward, and count whether episodes end on success.
-
-        :param goal_rewards: (n,) ``compute_reward`` under the transitions' original goals.
-        :param terminated: (n,) whether the transition ended its episode, time-outs excepted.
-        """
-        self._add_values(goal_rewards)
-        reached = self.is_reached(goal_rewards)
-        self.statistics.ended_at_goal += int(np.sum(reached & terminated))
-        self.statistics.went_on_at_goal += int(np.sum(reached & ~terminated))
-
-    def _add_values(self, rewards: Floats) -> None:
-        if len(self.statistics.values) <= 2:
-            self.statistics.values = sorted({*self.statistics.values, *np.unique(rewards)[:3].tolist()})
+        self.statistics.observed_per_ring = storage.ring_added.tolist()
 
     # ----------------------------------------------------------------------------- what follows from these
 
     @property
-    def sparse_values(self) -> list[float]:
-        """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
-        return self.statistics.values if len(self.statistics.values) == 2 else []
-
-    @property
     def threshold(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
-        if self.success_reward is not None:
-            return self.success_reward
-        if self.sparse_values and self.statistics.reward_at_goal == self.sparse_values[1]:
-            return self.sparse_values[1]
-        return None
+        return self.statistics.success_reward if self.success_reward is None else self.success_reward
 
     @property
     def done_mode(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
         if self.relabel_done == "keep" or self.threshold is None:
             return "keep"
-        if self.relabel_done == "success":
-            return "success"
-        ends_on_success = self.ends_on_success
-        if ends_on_success is None:
-            ends_on_success = self.statistics.ended_at_goal > self.statistics.went_on_at_goal
-        return "success" if ends_on_success else "keep"
+        ends_on_success = self.statistics.ends_on_success if self.ends_on_success is None else self.ends_on_success
+        return "success" if self.relabel_done == "success" or ends_on_success else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals
 

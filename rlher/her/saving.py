@@ -34,10 +34,10 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
     state = {
         "version": VERSION,
         "layout": storage.layout.description,
-        "sizes": storage.sizes.tolist(),
+        "sizes": storage.ring_sizes.tolist(),
         "n_envs": storage.n_envs,
-        "added": storage.added.tolist(),
-        "running": storage.running.tolist(),
+        "added": storage.ring_added.tolist(),
+        "running": storage.ring_running.tolist(),
         "extra": extra,
     }
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
@@ -63,9 +63,9 @@ def load(
     storage = make_storage(sum(sizes[n_envs:]))
     if state["layout"] != storage.layout.description:
         raise ValueError("it has other spaces; use its environment")
-    if (n_envs, sizes) != (storage.n_envs, storage.sizes.tolist()):
+    if (n_envs, sizes) != (storage.n_envs, storage.ring_sizes.tolist()):
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")
-    storage.added[:], storage.running[:] = state["added"], state["running"]
+    storage.ring_added[:], storage.ring_running[:] = state["added"], state["running"]
     storage.load_state_dict(arrays)
     priorities = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
     return storage, state["extra"], priorities

@@ -60,7 +60,7 @@ class Layout:
         """
         obs = np.dtype([(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()], align=True)
         fields: list[tuple] = [
-            ("obs", obs),  # first, so that it is adjacent to the end of the row before
+            ("obs", obs),
             ("action", sample_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
             ("goal_independent", np.float32),  # reward that compute_reward does not explain, once observed
@@ -93,9 +93,9 @@ class Storage:
     :param n_envs: number of environments.
     :param layout: what a transition consists of.
     :param demonstration_steps: transitions of the demonstrations, which :meth:`add_episode` stores in ring ``n_envs``.
-    :ivar sizes: for each ring, transitions that it can hold.
-    :ivar added: for each ring, transitions ever added.
-    :ivar running: for each ring, whether its newest episode runs.
+    :ivar ring_sizes: for each ring, transitions that it can hold.
+    :ivar ring_added: for each ring, transitions ever added.
+    :ivar ring_running: for each ring, whether its newest episode runs.
     :ivar newest_episode: for each ring, its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
@@ -116,27 +116,26 @@ class Storage:
         self.capacity = capacity
         self.n_envs = n_envs
         self.layout = layout
-        self.sizes = np.array([capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0))
-        self.added = np.zeros_like(self.sizes)
-        self.running = np.zeros(len(self.sizes), dtype=bool)
+        self.ring_sizes = np.array([capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0))
+        self.ring_added = np.zeros_like(self.ring_sizes)
+        self.ring_running = np.zeros(len(self.ring_sizes), dtype=bool)
         self._allocate()
 
     def _allocate(self) -> None:
         """Reserve the arrays, which take memory only where they are written to."""
-        # Each ring has one row more than transitions: a copy of its first row, so that a row and the next are adjacent.
-        # The arrays of episodes are rings as well, with as many entries.
-        count = sum(self.sizes + 1)
-        self._wrap_positions = np.cumsum(self.sizes + 1) - 1
-        self.starts = self._wrap_positions - self.sizes
-        self.rows, self.next_achieved = np.zeros(count, self.layout.row), np.zeros(count, self.layout.achieved)
+        # A ring has one entry more than transitions in all arrays. Those of episodes need it, because a new episode
+        # begins before the oldest one has lost its last transition.
+        count = sum(self.ring_sizes + 1)
+        self.ring_starts = np.cumsum(self.ring_sizes + 1) - self.ring_sizes - 1
+        self.rows = np.zeros(count, self.layout.row)
+        self.next_achieved = np.zeros(count, self.layout.achieved)
         self.infos = None
-        self.first_id, self.last_id = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.first_id = np.zeros(count, np.int64)
+        self.last_id = np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
-        self.newest_episode = self.starts - 1  # at first, none
-        # Views of each row together with the next observation; without fields, NumPy copies them ten times faster.
-        self._pair = np.dtype([("row", self.layout.row), ("next_obs", self.layout.observation)], align=True)
-        opaque = np.dtype((np.void, self._pair.itemsize))
-        self._opaque_pairs = np.ndarray(count - 1, opaque, self.rows, strides=self.rows.strides)
+        self.newest_episode = self.ring_starts - 1  # at first, none
+        # The rows without their fields, which NumPy copies ten times faster.
+        self._opaque_rows = self.rows.view(np.dtype((np.void, self.layout.row.itemsize)))
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -168,9 +167,10 @@ class Storage:
             copy_into(next_obs[key], last_obs[key])
         before = self.last_obs.take(self.newest_episode[: self.n_envs])
         if packed.tobytes() != before.tobytes():  # some environment was reset
-            self.running[: self.n_envs] &= [x.tobytes() == y.tobytes() for x, y in zip(packed, before, strict=True)]
+            was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
+            self.ring_running[: self.n_envs][was_reset] = False
         for env in range(self.n_envs):
-            if not self.running[env]:
+            if not self.ring_running[env]:
                 self._begin_episode(env)
         episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
@@ -183,7 +183,7 @@ class Storage:
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
         if infos is not None:
             self._store_infos(positions, infos)
-        self.running[: self.n_envs][done] = False
+        self.ring_running[: self.n_envs][done] = False
 
     def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
         """Store a whole episode of T steps, at most as many as fit.
@@ -198,21 +198,21 @@ class Storage:
         positions = [self._append_and_evict(ring) for _ in range(len(rows))]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
         self.last_obs[self.newest_episode[ring]] = last_obs
-        self.running[ring] = False
+        self.ring_running[ring] = False
 
     def _begin_episode(self, ring: int) -> None:
         # A ring's episodes have its size + 1 numbers from its start on; after the last number, the first one follows.
-        start, count = self.starts[ring], self.sizes[ring] + 1
+        start, count = self.ring_starts[ring], self.ring_sizes[ring] + 1
         episode = start + (self.newest_episode[ring] + 1 - start) % count
         self.newest_episode[ring] = episode
-        self.running[ring] = True
-        self.first_id[episode] = ring * IDS_PER_RING + self.added[ring]
+        self.ring_running[ring] = True
+        self.first_id[episode] = ring * IDS_PER_RING + self.ring_added[ring]
 
     def _append_and_evict(self, ring: int) -> int:
         """Append a transition to the running episode, evict the oldest of a full ring, and return the position."""
-        serial, size = int(self.added[ring]), int(self.sizes[ring])
-        position = int(self.starts[ring]) + serial % size
-        self.added[ring] = serial + 1
+        serial, size = int(self.ring_added[ring]), int(self.ring_sizes[ring])
+        position = int(self.ring_starts[ring]) + serial % size
+        self.ring_added[ring] = serial + 1
         self.last_id[self.newest_episode[ring]] = ring * IDS_PER_RING + serial
         if serial >= size:
             self.first_id[self.rows["episode"][position]] = ring * IDS_PER_RING + serial - size + 1
@@ -229,15 +229,15 @@ class Storage:
 
         :param terminated: store the last step as terminal; False: as a time-out.
         """
-        rings = np.flatnonzero(self.running)
+        rings = np.flatnonzero(self.ring_running)
         self.rows["terminated"][self._newest_positions(rings)] |= terminated
-        self.running[:] = False
+        self.ring_running[:] = False
         return len(rings) > 0
 
     def clear(self) -> None:
         """Remove all transitions but the demonstrations."""
-        self.added[: self.n_envs] = 0
-        self.running[:] = False
+        self.ring_added[: self.n_envs] = 0
+        self.ring_running[:] = False
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -249,20 +249,20 @@ class Storage:
     @property
     def has_demonstrations(self) -> bool:
         """Whether there are demonstrations."""
-        return len(self.sizes) > self.n_envs
+        return len(self.ring_sizes) > self.n_envs
 
     @property
     def _counts(self) -> NDArray[np.int64]:
         """For each ring, transitions stored."""
-        return np.minimum(self.added, self.sizes)
+        return np.minimum(self.ring_added, self.ring_sizes)
 
     def ids(self, ring: int, since: int = 0) -> Ids:
         """Return the ids of a ring's transitions, the oldest first.
 
         :param since: leave out transitions with a smaller serial number.
         """
-        oldest = max(self.added[ring] - self.sizes[ring], since)
-        return ring * IDS_PER_RING + np.arange(oldest, self.added[ring])
+        oldest = max(self.ring_added[ring] - self.ring_sizes[ring], since)
+        return ring * IDS_PER_RING + np.arange(oldest, self.ring_added[ring])
 
     def ids_since(self, serials: Iterable[int]) -> Ids:
         """Return the ids of the transitions with these serial numbers or greater ones.
@@ -273,14 +273,14 @@ class Storage:
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
-        return self.ids_since([0] * len(self.sizes))
+        return self.ids_since([0] * len(self.ring_sizes))
 
     def episodes(self, ring: int) -> NDArray[np.int64]:
         """Return the episodes of a ring's transitions, the oldest first."""
-        if self.added[ring] == 0:
+        if self.ring_added[ring] == 0:
             return np.zeros(0, np.int64)
-        start, size = self.starts[ring], self.sizes[ring]
-        oldest_serial = max(self.added[ring] - size, 0)
+        start, size = self.ring_starts[ring], self.ring_sizes[ring]
+        oldest_serial = max(self.ring_added[ring] - size, 0)
         # Counted from the start of the ring, see _begin_episode.
         oldest = self.rows["episode"][start + oldest_serial % size] - start
         newest = self.newest_episode[ring] - start
@@ -290,54 +290,47 @@ class Storage:
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
         if self.n_envs == 1:  # the usual case, in a third of the time
-            added = int(self.added[0])
+            added = int(self.ring_added[0])
             stored = min(added, self.capacity)
             return added - stored + (rng.random(count) * stored).astype(np.int64)
         ends = np.cumsum(self._counts[: self.n_envs])
         index = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
         env = np.searchsorted(ends, index, side="right")
-        return index + (np.arange(self.n_envs) * IDS_PER_RING + self.added[: self.n_envs] - ends)[env]
+        return index + (np.arange(self.n_envs) * IDS_PER_RING + self.ring_added[: self.n_envs] - ends)[env]
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over the demonstrations."""
-        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.sizes[self.n_envs]).astype(np.int64)
+        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.ring_sizes[self.n_envs]).astype(np.int64)
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
-        if len(self.sizes) == 1:  # the usual case in a third of the time
+        if len(self.ring_sizes) == 1:  # the usual case in a third of the time
             return ids % self.capacity
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        return self.starts.take(ring) + serial % self.sizes.take(ring)
+        return self.ring_starts.take(ring) + serial % self.ring_sizes.take(ring)
 
     def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
         """Return the position of the newest transition of each of these rings, none of which is empty."""
-        return self.positions(rings * IDS_PER_RING + self.added[rings] - 1)
+        return self.positions(rings * IDS_PER_RING + self.ring_added[rings] - 1)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the environments' transitions at these positions."""
         env, offset = np.divmod(positions, self.capacity + 1)
-        newest = self.added[env] - 1
+        newest = self.ring_added[env] - 1
         age = (newest - offset) % self.capacity  # transitions added since; those of a full ring go around its end
         return env * IDS_PER_RING + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of transitions that are stored, demonstrations included."""
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        exists = (ring >= 0) & (ring < len(self.sizes))
+        exists = (ring >= 0) & (ring < len(self.ring_sizes))
         ring = np.where(exists, ring, 0)
-        added = self.added[ring]
-        return exists & (serial < added) & (serial >= added - self.sizes[ring])
+        added = self.ring_added[ring]
+        return exists & (serial < added) & (serial >= added - self.ring_sizes[ring])
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of demonstrations."""
         return ids >> RING_SHIFT == self.n_envs
-
-    def _copy_first_rows(self) -> None:
-        """Refresh the copy of each ring's first row that lies behind its last row.
-
-        :meth:`add` does not keep these copies up to date.
-        """
-        self.rows.put(self._wrap_positions, self.rows.take(self.starts))
 
     def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
         """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
@@ -345,9 +338,8 @@ class Storage:
         :param ids: (n,) of the transitions.
         :param positions: (n,) of the transitions.
         """
-        self._copy_first_rows()
-        pairs = self._opaque_pairs[positions].view(self._pair)
-        rows, next_obs = pairs["row"], pairs["next_obs"]
+        rows = self._opaque_rows[positions].view(self.layout.row)
+        next_obs = self._opaque_rows[self.positions(ids + 1)].view(self.layout.row)["obs"]
         at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))
         next_obs[at_end] = self.last_obs.take(rows["episode"][at_end])
         return rows, next_obs
@@ -364,7 +356,9 @@ class Storage:
         return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
     def load_state_dict(self, arrays: Mapping[str, NDArray]) -> None:
-        """Restore a value of :meth:`state_dict` after ``added`` and ``running`` were set; running episodes continue.
+        """Restore a value of :meth:`state_dict`; running episodes continue.
+
+        ``ring_added`` and ``ring_running`` must be set before.
 
         :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
         """
@@ -376,7 +370,7 @@ class Storage:
             self._fill("infos", positions, arrays["infos"])
         for name in EPISODE_ARRAYS:
             self._fill(name, arrays["episodes"], arrays[name])
-        rings = np.flatnonzero(self.added)
+        rings = np.flatnonzero(self.ring_added)
         self.newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
 
     def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
@@ -388,7 +382,7 @@ class Storage:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the transitions stored, without the unused rest of the arrays."""
-        kept = ("capacity", "n_envs", "layout", "sizes", "added", "running")
+        kept = ("capacity", "n_envs", "layout", "ring_sizes", "ring_added", "ring_running")
         return {name: getattr(self, name) for name in kept} | {"arrays": self.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from rlher.core.errors import RunError
 from rlher.her import PRIORITIES, HerReplayBuffer
-from rlher.her.priorities import SumTree, TransitionSampler
+from rlher.her.priorities import Priority, SumTree
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -30,7 +30,7 @@ from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
     ],
 )
 def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
-    class UserPriority(TransitionSampler):
+    class UserPriority(Priority):
         def sample(self, count, rng):
             ids = self.storage.sample(count, rng)
             return returned(ids) if self.is_wrong else (ids, None)

@@ -111,8 +111,9 @@ def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning(function,
 
 def observe(tested, goal_rewards, at_goal, terminated):
     if at_goal is not None:
-        tested.add_at_goal(np.array(at_goal))
-    tested.add_rewards(np.array(goal_rewards), np.array(terminated))
+        tested.statistics.record_reward_at_goal(np.array(at_goal))
+    tested.statistics.record_rewards(np.array(goal_rewards))
+    tested.statistics.record_ends(tested.is_reached(np.array(goal_rewards)), np.array(terminated))
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
