@@ -89,7 +89,7 @@ def table(items: dict[str, Field]) -> str:
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "runtime" if "experiment" in item.metadata["ignored_by"] else "experiment"
+        kind = "experiment" if "experiment" in item.metadata["matters_for"] else "runtime"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 

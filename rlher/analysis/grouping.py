@@ -12,7 +12,7 @@ import pandas as pd
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
 from rlher.composition.override_syntax import split_name
 from rlher.config.commands import RunsConfig
-from rlher.config.training import keys_ignored_by
+from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.files import display_path
@@ -23,7 +23,7 @@ DEFAULT_BY = ("algo", "her")
 EMPTY_VALUES = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
-IGNORED_KEYS = {*keys_ignored_by("grouping"), *SHORT_NAMES}
+IGNORED_KEYS = {*irrelevant_keys("grouping"), *SHORT_NAMES}
 """Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
 
 

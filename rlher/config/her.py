@@ -47,7 +47,9 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
 
-    path: str | None = experiment_key(None, "folder, or name in Minari's folder; short: demos=", ignored_by=["recipe"])
+    path: str | None = experiment_key(
+        None, "folder, or name in Minari's folder; short: demos=", matters_for=["experiment", "grouping", "resume"]
+    )
     fraction: float = experiment_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = experiment_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = experiment_key(True, "clone only actions that the critic prefers to the actor's own")

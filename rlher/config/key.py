@@ -32,7 +32,7 @@ MAX_EPISODES = 100_000_000
 class KeyRules(TypedDict, total=False):
     """What a config key may declare besides its default and its text.
 
-    :param ignored_by: purposes that ignore the value of the key.
+    :param matters_for: purposes for which the value of the key matters.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
     :param length: number of entries of a list.
@@ -42,7 +42,7 @@ class KeyRules(TypedDict, total=False):
     :param command_line_only: a recipe file must not set it.
     """
 
-    ignored_by: Sequence[Purpose]
+    matters_for: Sequence[Purpose]
     low: float
     high: float
     length: int
@@ -64,10 +64,10 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-experiment_key = functools.partial(config_key, ignored_by=())
-"""A key that changes what is learnt or measured; other ``ignored_by`` are given where they are needed."""
+experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
+"""A key that changes what is learnt or measured; it has its own ``matters_for`` if it does not matter for a purpose."""
 
-runtime_key = functools.partial(config_key, ignored_by=get_args(Purpose))
+runtime_key = functools.partial(config_key, matters_for=())
 """A key that changes where and how fast a run is computed, or what is written and shown."""
 
 
@@ -112,14 +112,14 @@ def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
 
 
 def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key, without those that a purpose ignores.
+    """Return the values of a config by dotted key, without those that do not matter for a purpose.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in values_by_key(config)
-        if purpose not in field.metadata["ignored_by"]
+        if purpose in field.metadata["matters_for"]
     }
 
 

@@ -50,17 +50,24 @@ class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
     freq: int | None = experiment_key(
-        None, "steps between evaluations; null: a twentieth of the run", low=1, ignored_by=["grouping"]
+        None,
+        "steps between evaluations; null: a twentieth of the run",
+        low=1,
+        matters_for=["experiment", "recipe", "resume"],
     )
-    episodes: int = experiment_key(20, "episodes per evaluation", low=1, high=MAX_EPISODES, ignored_by=["grouping"])
+    episodes: int = experiment_key(
+        20, "episodes per evaluation", low=1, high=MAX_EPISODES, matters_for=["experiment", "recipe", "resume"]
+    )
     final_episodes: int = experiment_key(
         100,
         "episodes of the final evaluation, on other seeds",
         low=1,
         high=MAX_EPISODES,
-        ignored_by=["grouping", "resume"],
+        matters_for=["experiment", "recipe"],
     )
-    seed: int = experiment_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
+    seed: int = experiment_key(
+        10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"]
+    )
     workers: int | None = runtime_key(
         None, "processes that evaluate while training continues; 0: training waits; null: by cores and threads", low=0
     )
@@ -75,7 +82,7 @@ class CheckpointConfig:
         10_000,
         "steps between checkpoints, which truncate running episodes; null: none",
         low=1,
-        ignored_by=["grouping", "recipe"],
+        matters_for=["experiment", "resume"],
     )
     minutes: float | None = runtime_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -89,13 +96,15 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = experiment_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_by=["grouping", "recipe"])
+    seed: int = experiment_key(
+        0, "seed of all random numbers", low=0, high=MAX_SEED, matters_for=["experiment", "resume"]
+    )
     total_timesteps: int = experiment_key(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        ignored_by=["grouping", "resume"],
+        matters_for=["experiment", "recipe"],
     )
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = runtime_key(
@@ -117,17 +126,21 @@ class TrainConfig:
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
         # A resumed run keeps its config, so another recipe would have no effect.
-        ignored_by=["experiment", "grouping", "recipe"],
+        matters_for=["resume"],
         command_line_only=True,
     )
-    init_from: str | None = experiment_key(None, "run folder or model file to start from", ignored_by=["recipe"])
+    init_from: str | None = experiment_key(
+        None, "run folder or model file to start from", matters_for=["experiment", "grouping", "resume"]
+    )
     callbacks: list[Any] = experiment_key(
         [],
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
-        ignored_by=["resume"],  # a run that a callback ended goes on without it
+        matters_for=["experiment", "grouping", "recipe"],  # a run that a callback ended goes on without it
         may_name_code=True,
     )
-    resume: str | None = experiment_key(None, "run folder, or latest", ignored_by=["recipe"], command_line_only=True)
+    resume: str | None = experiment_key(
+        None, "run folder, or latest", matters_for=["experiment", "grouping", "resume"], command_line_only=True
+    )
     trust_code: bool = runtime_key(
         False,
         "run the code that the recipe, environment or (with resume) config.yaml of somebody else names",
@@ -164,9 +177,9 @@ def keys_that_name_code() -> dict[str, Field]:
     return {key: field for key, field in run_keys().items() if field.metadata.get("may_name_code")}
 
 
-def keys_ignored_by(purpose: Purpose) -> tuple[str, ...]:
-    """Return the dotted keys of a training run that are ignored when grouping, writing a recipe or resuming."""
-    return tuple(key for key, field in run_keys().items() if purpose in field.metadata["ignored_by"])
+def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
+    """Return the dotted keys of a training run whose values do not matter for a purpose."""
+    return tuple(key for key, field in run_keys().items() if purpose not in field.metadata["matters_for"])
 
 
 def experiment_id(config: TrainConfig) -> str:

@@ -245,6 +245,6 @@ def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
     resumed = copy.deepcopy(run.config)
     for key, field, value in values_by_key(config):
-        if {"experiment", "resume"} <= set(field.metadata["ignored_by"]):
+        if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"]):
             set_value(resumed, key, value)
     return resume(run, resumed, command)

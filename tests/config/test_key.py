@@ -6,12 +6,12 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, dotted_keys, experiment_key, runtime_key, section, validate
-from rlher.config.training import TrainConfig, keys_ignored_by
+from rlher.config.training import TrainConfig, irrelevant_keys
 from rlher.core.errors import UserError
 
 
 def test_grouping_ignores_seed_length_machine_and_output() -> None:
-    ignored = set(keys_ignored_by("grouping"))
+    ignored = set(irrelevant_keys("grouping"))
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
     assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
@@ -21,7 +21,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 
 
 def test_recipe_leaves_out_seeds_machine_and_output() -> None:
-    ignored = set(keys_ignored_by("recipe"))
+    ignored = set(irrelevant_keys("recipe"))
     assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.freq"} <= ignored
     assert {"checkpoint.minutes", "init_from", "resume", "device", "logs", "json"} <= ignored
     assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.kwargs"} & ignored
