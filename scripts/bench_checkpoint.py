@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 import torch as th
 
-from rlher.algos.factory import build_model
+from rlher.algos.build_model import build_model
 from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig

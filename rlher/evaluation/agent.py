@@ -11,7 +11,7 @@ import gymnasium as gym
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.factory import build_inference_model, require_supported_actions, require_usable_device
+from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.config.commands import AgentConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError

@@ -22,7 +22,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import goal_normalizer
-from rlher.algos.factory import build_inference_model, constructor_arguments
+from rlher.algos.build_model import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig

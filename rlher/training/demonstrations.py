@@ -10,7 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.factory import cloning_values
+from rlher.algos.build_model import cloning_values
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos.factory import build_model, require_supported_actions, require_usable_device
+from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig

@@ -30,7 +30,7 @@ LOG_INTERVAL = 4
 
 
 def train_new_run(
-    config: TrainConfig, command: str, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
+    config: TrainConfig, command: str, on_evaluation: OnEvaluation | None = None, evaluate_at_end: bool = True
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
@@ -59,7 +59,11 @@ class Trainer:
     """
 
     def __init__(
-        self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation = None, evaluate_at_end: bool = True
+        self,
+        run: RunFolder,
+        setup: TrainingSetup,
+        on_evaluation: OnEvaluation | None = None,
+        evaluate_at_end: bool = True,
     ) -> None:
         self.run = run
         self.config = run.config

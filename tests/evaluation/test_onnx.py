@@ -11,7 +11,7 @@ import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.factory import build_inference_model
+from rlher.algos.build_model import build_inference_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.envs.make import make_env

@@ -12,7 +12,7 @@ import torch as th
 from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
-from rlher.algos.factory import build_inference_model, build_model
+from rlher.algos.build_model import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig

@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 import torch as th
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.factory import build_model
+from rlher.algos.build_model import build_model
 from rlher.algos.fast_update import FastUpdate
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig

@@ -26,8 +26,8 @@ from rlher.run.run_folder import RunFolder
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
 
-OnEvaluation = Callable[[EvaluationRows], None] | None
-"""A function that is called with the rows of all evaluations after each evaluation, or None."""
+OnEvaluation = Callable[[EvaluationRows], None]
+"""A function that is called with the rows of all evaluations after each evaluation."""
 
 
 class StopTraining(Exception):
@@ -58,7 +58,7 @@ class EvaluationCallback(BaseCallback):
         for the result of each evaluation.
     """
 
-    def __init__(self, run: RunFolder, workers: EvaluationWorkers, on_evaluation: OnEvaluation = None) -> None:
+    def __init__(self, run: RunFolder, workers: EvaluationWorkers, on_evaluation: OnEvaluation | None = None) -> None:
         super().__init__()
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
@@ -69,7 +69,8 @@ class EvaluationCallback(BaseCallback):
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model; not after one failed."""
-        self._freq = self._next = run.config.eval.freq or run.config.total_timesteps
+        self._freq = run.config.eval.freq or run.config.total_timesteps
+        self._next_step = self._freq
         self._started = time.monotonic()
 
     @property
@@ -91,11 +92,11 @@ class EvaluationCallback(BaseCallback):
         return True
 
     def _evaluate_if_due(self) -> None:
-        if self.model.num_timesteps >= self._next:
+        if self.model.num_timesteps >= self._next_step:
             while len(self._pending) >= (self._run.config.eval.workers or 1):
                 self._finish_oldest()
             self.evaluate()
-            self._next += self._freq * (1 + (self.model.num_timesteps - self._next) // self._freq)
+            self._next_step += self._freq * (1 + (self.model.num_timesteps - self._next_step) // self._freq)
 
     def evaluate(self) -> None:
         """Start to evaluate the current model.
@@ -161,7 +162,7 @@ class EvaluationCallback(BaseCallback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the evaluations so far, and when the next is due, as JSON values; none may be in progress."""
-        return {"rows": self.rows, "next": self._next, "elapsed": self.elapsed}
+        return {"rows": self.rows, "next": self._next_step, "elapsed": self.elapsed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`state_dict`.
@@ -169,7 +170,7 @@ class EvaluationCallback(BaseCallback):
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
-        self._next = int(state["next"])
+        self._next_step = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
 
 

@@ -24,7 +24,7 @@ from rlher.training.checkpoints.files import timesteps_of
 MODEL = "model.zip"
 STATE = "state.json"
 
-COUNTERS = (
+SCALARS = (
     "num_timesteps",
     "_episode_num",
     "_n_updates",
@@ -34,7 +34,7 @@ COUNTERS = (
 )
 """Numbers that SB3's algorithms keep as attributes, each where the algorithm has it."""
 
-STATISTICS = ("ep_info_buffer", "ep_success_buffer")
+EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
 
@@ -45,8 +45,8 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
     """
     (folder / MODEL).write_bytes(model_file.to_bytes(model))
     state = {
-        "counters": {name: getattr(model, name) for name in _counters(model)},
-        "recent": {name: list(getattr(model, name)) for name in STATISTICS},
+        "counters": {name: getattr(model, name) for name in _scalars(model)},
+        "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
         "updates_due": model.updates_due,
         "generators": {
             **get_rng_state(),
@@ -65,12 +65,12 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     """
     model_file.load_parameters(folder / MODEL, model)
     state: dict[str, Any] = json.loads((folder / STATE).read_text())
-    for name in _counters(model):
+    for name in _scalars(model):
         setattr(model, name, type(getattr(model, name))(state["counters"][name]))
     if model.num_timesteps != timesteps_of(folder):
         raise ValueError("the counters do not match the name of the checkpoint")
     model.updates_due = int(state["updates_due"])
-    for name in STATISTICS:
+    for name in EPISODE_BUFFERS:
         setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
     return state
 
@@ -106,5 +106,5 @@ def load_env_actions(folder: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, 
     return actions, observations
 
 
-def _counters(model: TrainingLoop) -> list[str]:
-    return [name for name in COUNTERS if hasattr(model, name)]
+def _scalars(model: TrainingLoop) -> list[str]:
+    return [name for name in SCALARS if hasattr(model, name)]
