@@ -31,14 +31,10 @@ class RandomActions:
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        # p: probability that a random action begins at a step without a held one. One cycle is (1 - p) / p of the
-        # agent's actions on average, then `hold` random ones. Solve share = hold / (hold + (1 - p) / p) for p.
-        begin_probability = self.share / (self.hold - self.share * (self.hold - 1))
-        if warm_up and self.hold > 1:
-            begin_probability = 1.0
-        if begin_probability == 0 and not self.steps_left.any():
+        probability = 1.0 if warm_up and self.hold > 1 else _begin_probability(self.share, self.hold)
+        if probability == 0 and not self.steps_left.any():
             return []
-        begins = np.random.random(len(self.steps_left)) < begin_probability
+        begins = np.random.random(len(self.steps_left)) < probability
         for env in np.flatnonzero(begins & (self.steps_left == 0)):
             self.actions[env] = self.action_space.sample()
             self.steps_left[env] = self.hold
@@ -61,3 +57,12 @@ class RandomActions:
         :raises Exception: it belongs to another model.
         """
         self.actions[...], self.steps_left[...] = state["actions"], state["steps_left"]
+
+
+def _begin_probability(share: float, hold: int) -> float:
+    """Return the probability p that a random action begins at a step without a held one.
+
+    One cycle is (1 - p) / p of the agent's actions on average, then ``hold`` random ones. So p solves
+    share = hold / (hold + (1 - p) / p).
+    """
+    return share / (hold - share * (hold - 1))
