@@ -7,6 +7,7 @@ Every function does what the command of the same name does, with the same config
 import contextlib
 import functools
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
@@ -27,7 +28,7 @@ from rlher.config.commands import (
 )
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.console import escape_control, quote_command, warn
+from rlher.core.console import escape_control, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten
@@ -173,7 +174,7 @@ class Run:
         try:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
-            command = quote_command(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
+            command = shlex.join(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
             start_fork_server_for(config)
             from rlher.training import resume
@@ -265,7 +266,7 @@ def train(
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(TrainConfig, overrides)
-    command = quote_command(["rlher", "train", *override_words(overrides)])
+    command = shlex.join(["rlher", "train", *override_words(overrides)])
     require_no_sweep_keys(config)
     start_fork_server_for(config)
     from rlher.training import trainer
@@ -406,7 +407,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    command = quote_command(["rlher", "report", *override_words(overrides)])
+    command = shlex.join(["rlher", "report", *override_words(overrides)])
     return write_report(compose(ReportConfig, overrides), command)
 
 

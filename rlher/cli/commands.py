@@ -1,11 +1,12 @@
 """The commands of `rlher`: :data:`COMMANDS`.
 
 The first line of a command's docstring is its summary in ``--help``, and the annotation of ``config`` is the schema of
-its config keys. ``command_line`` is the text that was typed, which some commands write into a file. What is slow to
+its config keys. ``command_line`` is the text of the command, which some write into a file. What is slow to
 import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
 """
 
 import json
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -28,7 +29,7 @@ from rlher.config.commands import (
 from rlher.config.plugins import plugin_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import UNLIMITED_WIDTH, note, output_width, quote_command, say, text_table
+from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import output_file
 from rlher.core.signals import EXIT_INTERRUPTED
@@ -163,7 +164,7 @@ def collect(config: CollectConfig, command_line: str) -> int:
     else:
         rate = f"{dataset.successes} of {dataset.played} played ended in success"
         say(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}")
-        note(f"learn from them: rlher train … {quote_command([f'demos={dataset.folder}'])}")
+        note(f"learn from them: rlher train … {shlex.join([f'demos={dataset.folder}'])}")
     return EXIT_INTERRUPTED if dataset.interrupted else 0
 
 
@@ -174,7 +175,7 @@ def export(config: ExportConfig, command_line: str) -> int:
     result = exporter.export(config)
     say(json.dumps(result) if config.json else result["folder"])
     script = str(Path(result["folder"], "play.py"))
-    note(f"play it: {quote_command(['python', '-P', script])}")
+    note(f"play it: {shlex.join(['python', '-P', script])}")
     return 0
 
 

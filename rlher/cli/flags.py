@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
@@ -13,7 +14,7 @@ from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.override_syntax import override_text, parse_override, split_name, text_value
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_without_key
-from rlher.config.key import takes_list, takes_text
+from rlher.config.key import shown_value, takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
@@ -22,28 +23,33 @@ RL_ZOO_PAGE = "docs/guide/coming_from.md"
 class CommandLine(NamedTuple):
     """The words of a command line, sorted.
 
+    :param command: the command that they are for.
     :param overrides: values by config key or short form; several values of a key stand for a job each.
     :param is_sweep: ``-m``: a key may have several values.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     """
 
+    command: Command
     overrides: dict[str, list[Any]]
     is_sweep: bool = False
     prints_config: bool = False
 
-    def compose(self, schema: type) -> list[ComposedConfig]:
+    def compose(self) -> list[ComposedConfig]:
         """Compose the config, or the configs of a sweep: one for each combination of its values.
 
         :raises UserError: one cannot be composed, or a value is invalid.
         """
         combinations = itertools.product(*self.overrides.values())
         jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
-        return [ComposedConfig(overrides, compose(schema, overrides)) for overrides in jobs]
+        return [ComposedConfig(overrides, compose(self.command.schema, overrides)) for overrides in jobs]
 
-    def words(self) -> list[str]:
-        """Return its overrides as words; those of groups come first."""
-        pairs = sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS)
-        return [f"{key}={','.join(map(override_text, values))}" for key, values in pairs]
+    def __str__(self) -> str:
+        """Return the line as one would type it with a word for each override, but without passwords."""
+        words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
+        for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
+            field = self.command.keys.get(key)
+            words.append(f"{key}={','.join(override_text(shown_value(field, value)) for value in values)}")
+        return shlex.join(words)
 
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
@@ -71,7 +77,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     overrides = of_words | of_paths | of_flags
     if not is_sweep:
         _require_single_values(command, overrides)
-    return CommandLine(overrides, is_sweep, cfg is not None)
+    return CommandLine(command, overrides, is_sweep, cfg is not None)
 
 
 def _flag_override(key: str, value: str | bool, command: Command) -> dict[str, list[Any]]:
@@ -116,8 +122,10 @@ def _override(word: str, command: Command) -> dict[str, list[Any]]:
     group_of_name = names_without_key(command.groups)
     if word in group_of_name:
         return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
-    if "=" in word and not word.startswith("="):
-        name, _, text = word.partition("=")
+    name, equals, text = word.partition("=")
+    if "://" in name:  # it may have a password, so no message quotes it
+        raise UserError("an address needs its key, as in storage=<address>.")
+    if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
         field = command.keys.get(SHORT_KEYS.get(key, key))
         if field is None and key not in command.groups and (owners := commands_with_key(key)):

@@ -112,7 +112,7 @@ def _config(command: Command, argv: Sequence[str]) -> Any:
         words.append("recipe=null")
     if "trust_code" in command.keys:
         words.append("trust_code=true")  # help shows an environment's file, but runs no code of it
-    (job,) = parse(command.name, words).compose(command.schema)
+    (job,) = parse(command.name, words).compose()
     return job.config
 
 

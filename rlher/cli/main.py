@@ -6,10 +6,10 @@ Nothing slow is imported before a command runs, so ``--help`` and completion are
 import contextlib
 import io
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,11 +18,13 @@ import rlher
 import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
-from rlher.cli.command import Command, command_line_choices
+from rlher.cli.command import command_line_choices
 from rlher.cli.commands import COMMANDS, resume
-from rlher.core.console import note, quote_command, redact, warn
+from rlher.config.key import shown_value, values_by_key
+from rlher.core.console import note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.nested import unflatten
 from rlher.core.safe_files import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
 
@@ -93,32 +95,31 @@ def dispatch(argv: list[str]) -> int:
         words = rl_zoo.translate(words)
     line = flags.parse(name, words)
     if is_rl_zoo_line:
-        sweep_flag = ["-m"] if line.is_sweep else []
-        read_as = quote_command(["rlher", name, *sweep_flag, *line.words()])
-        note(f"read as: {read_as}")
+        note(f"read as: {line}")
     if name == "train" and "resume" in line.overrides:
         if line.is_sweep or line.prints_config:
             raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
-        return resume(changes, quote_command(["rlher", name, *words]))
-    return run_command(command, line, [name, *words])
+        return resume(changes, shlex.join(["rlher", name, *words]))
+    return run_command(line)
 
 
-def run_command(command: Command, line: "CommandLine", words: Sequence[str]) -> int:
+def run_command(line: "CommandLine") -> int:
     """Compose the config of a command and run it, for each job of a sweep; return the largest exit code.
 
-    :param words: of the command line, which the run folder records.
     :raises UserError: the config is invalid.
     """
-    jobs = line.compose(command.schema)
+    command = line.command
+    jobs = line.compose()
     if line.prints_config:
-        print("\n".join(map(redact, dump_yaml(asdict(jobs[0].config)).splitlines())))
+        values = {key: shown_value(field, value) for key, field, value in values_by_key(jobs[0].config)}
+        print(dump_yaml(unflatten(values)), end="")
         return 0
     if line.is_sweep and command.sweep:
         return command.sweep(jobs)
     codes = []
     for job in jobs:
-        codes.append(command.run(job.config, quote_command(["rlher", *words])))
+        codes.append(command.run(job.config, str(line)))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

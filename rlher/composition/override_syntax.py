@@ -35,6 +35,8 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
     :param field: of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
+    if field and "shown_as" in field.metadata:  # messages would quote an address with a password
+        return {key: [text_value(text.strip("'\""))]}
     if _is_literal(text, field):
         return {key: [text_value(text)]}
     # Hydra asks for the names that env=glob(Fetch*) may match.
@@ -45,7 +47,7 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
         if not override.is_sweep_override():
             return {key: [value] for key, value in flatten({key: override.value()})}
         values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
-    except OverrideParseException:  # its message may quote a part of a password
+    except OverrideParseException:
         if field and field.type == list[Any]:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
             raise UserError(f"{key}=... does not name classes; write {forms}.") from None

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
@@ -40,6 +40,7 @@ class KeyRules(TypedDict, total=False):
     :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set it.
+    :param shown_as: how the value is printed and recorded, for an address with a password.
     """
 
     matters_for: Sequence[Purpose]
@@ -50,6 +51,7 @@ class KeyRules(TypedDict, total=False):
     positional: bool
     may_name_code: bool
     command_line_only: bool
+    shown_as: Callable[[str], str]
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
@@ -83,6 +85,12 @@ def section(config: type, text: str, choice: str | None = None) -> Any:
 def default_of(field: Field) -> Any:
     """Return the default of a key or section."""
     return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def shown_value(field: Field | None, value: Any) -> Any:
+    """Return the value of a key as it is printed and recorded, without a password; of an unknown key, the value."""
+    show = field.metadata.get("shown_as") if field else None
+    return show(value) if show and value else value
 
 
 def takes_list(field: Field) -> bool:

@@ -26,6 +26,23 @@ OBJECTIVES = {
 """Objectives by the value of ``objective``."""
 
 
+def hide_password(address: str) -> str:
+    """Return the address of a database without passwords: ``postgresql://me:***@host/db?***``.
+
+    Any part of a text that is no address may be a password, so it is hidden as a whole.
+    """
+    from sqlalchemy.engine import make_url  # takes a tenth of a second
+
+    try:
+        url = make_url(address)
+    except Exception:  # SQLAlchemy's, or ValueError for a port that is no number
+        return "***"
+    if address.count("@") > 1:  # SQLAlchemy ends a password at its first @
+        return "***"
+    shown = url.set(query={}).render_as_string(hide_password=True)
+    return f"{shown}?***" if url.query else shown
+
+
 @dataclass
 class OptimizeConfig(TrainConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
@@ -47,7 +64,10 @@ class OptimizeConfig(TrainConfig):
     )
     study_name: str | None = runtime_key(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = runtime_key(
-        None, "sqlite:///..., postgresql://...; null: a journal file under `logs`", command_line_only=True
+        None,
+        "sqlite:///..., postgresql://...; null: a journal file under `logs`",
+        command_line_only=True,
+        shown_as=hide_password,
     )
     heartbeat: int = runtime_key(
         30,

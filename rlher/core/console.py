@@ -1,9 +1,7 @@
-"""Text for the terminal and log files: warnings, control characters escaped, passwords hidden, durations, tables."""
+"""Text for the terminal and log files: warnings, control characters escaped, durations, tables."""
 
 import contextlib
 import os
-import re
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,38 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     import pandas as pd
 
-ADDRESS = re.compile(r":/*(?=[^\s/])")
-"""The ``://`` of an address, or the ``:`` of ``user:password`` where the scheme is missing."""
-
-PARAMETERS = re.compile(r"\?[^\s=?]*=")
-"""The first parameter of an address, for example ``?password=``."""
-
 FORMULA = ("=", "+", "-", "@")
 """First characters of a text that a spreadsheet would compute."""
 
 UNLIMITED_WIDTH = 10_000
 """Characters per line of a table that is not printed to a terminal, so that no cell wraps."""
-
-
-def redact(text: str) -> str:
-    """Return ``text`` with the user, password and parameters of an address hidden: ``postgresql://***@host/db?***``.
-
-    A password may contain any character, blanks and ``@`` included, so everything from the first ``:`` to the last
-    ``@`` and everything after a ``?name=`` is hidden, except closing quotes and brackets. Hiding too much is accepted.
-    """
-    before, _, after = text.replace("%40", "@").rpartition("@")
-    if match := ADDRESS.search(before):
-        hidden = before[match.end() :]
-        text = f"{before[: match.end()]}***" + ("" if PARAMETERS.search(hidden) else f"@{after}")
-    if match := PARAMETERS.search(text):
-        closing = text[len(text.rstrip("'\"]")) :]
-        text = f"{text[: match.start()]}?***{closing}"
-    return text
-
-
-def quote_command(words: Sequence[str]) -> str:
-    """Return a command as one would type it, without passwords; words are redacted before they are quoted."""
-    return shlex.join(redact(word) for word in words)
 
 
 def escape_control(text: str) -> str:
@@ -77,8 +48,7 @@ _warnings: ContextVar[list[str] | None] = ContextVar("warnings", default=None)
 
 
 def warn(message: str) -> None:
-    """Print a message on stderr without passwords, as one line that starts with ``rlher:``."""
-    message = redact(message)
+    """Print a message on stderr, as one line that starts with ``rlher:``."""
     print(f"rlher: {escape_control(message)}", file=sys.stderr)
     if (collected := _warnings.get()) is not None:
         collected.append(message)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rlher.core.console import escape_control, redact
+from rlher.core.console import escape_control
 
 
 class ReportedError(Exception):
@@ -122,11 +122,8 @@ def unreadable(path: Path, error: OSError) -> UserError:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message without its full stop, the error's type if the message is empty.
-
-    Passwords are hidden first, because half of an address no longer looks like one.
-    """
-    return (redact(str(error)).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    """Return the first line of an error's message without its full stop, the error's type if the message is empty."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

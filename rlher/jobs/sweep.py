@@ -9,6 +9,7 @@ import copy
 import csv
 import io
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -24,7 +25,7 @@ from rlher.composition.override_syntax import override_words
 from rlher.config.key import set_value, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
-from rlher.core.console import quote_command, warn
+from rlher.core.console import warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
@@ -195,7 +196,7 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         # One thread each, because runs side by side that use all cores slow each other down.
         run_config = replace(config, logs=logs, threads=config.threads or 1, progress=True)
-        runs.append(SweepRun(name, quote_command(["rlher", "train", *words]), run_config))
+        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), run_config))
     return runs
 
 

@@ -10,6 +10,7 @@ import fcntl
 import io
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -21,7 +22,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import set_values, validate
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import sign
-from rlher.core.console import quote_command
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.safe_files import dump_yaml, read_yaml
@@ -51,7 +51,7 @@ class RunFolder:
 
     def init_from_override(self) -> str:
         """Return the word of a command that starts a new run from this one's weights."""
-        return quote_command([f"init_from={self}"])
+        return shlex.join([f"init_from={self}"])
 
     def model_path(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
@@ -125,7 +125,7 @@ def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolde
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment.
-    :param command: the command line as it was typed, without passwords.
+    :param command: the command line that trains the run.
     :raises UserError: the folder cannot be written, or the config is too large.
     """
     dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder

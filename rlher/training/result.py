@@ -1,11 +1,12 @@
 """The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
 
 import json
+import shlex
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rlher.core.console import escape_control, format_seconds, note, quote_command, warn
+from rlher.core.console import escape_control, format_seconds, note, warn
 from rlher.core.errors import RunError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.evaluation.metrics import format_summary
@@ -81,7 +82,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
     if result.status is not Status.FINISHED:
         print_reason(run, result)
     elif run.config.progress:
-        note(f"watch it: {quote_command(['rlher', 'enjoy', str(run)])}")
+        note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
 
 def print_reason(run: RunFolder, result: RunResult) -> None:
@@ -89,8 +90,8 @@ def print_reason(run: RunFolder, result: RunResult) -> None:
     saved = " and ".join(name for name in MODELS.values() if (run.folder / name).exists())
     models = f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
     if result.status is Status.INTERRUPTED:
-        evaluate = quote_command(["rlher", "evaluate", str(run)])
-        resume = quote_command(["rlher", "train", "--resume", str(run)])
+        evaluate = shlex.join(["rlher", "evaluate", str(run)])
+        resume = shlex.join(["rlher", "train", "--resume", str(run)])
         warn(f"interrupted; {models}. Evaluate: `{evaluate}`. Resume: `{resume}`.")
     else:
         warn(f"{result.error or 'failed'}; {models}.")

@@ -20,7 +20,8 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
 from sqlalchemy.engine import URL, make_url
 
-from rlher.core.console import format_seconds, redact, warn
+from rlher.config.tuning import hide_password
+from rlher.core.console import format_seconds, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
 from rlher.core.safe_files import require_safe_to_write
 
@@ -52,14 +53,18 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
         return RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
-        raise UserError(f"cannot use the storage {redact(storage)}: {reason}.") from error
+        raise UserError(f"cannot use the storage {hide_password(storage)}: {reason}.") from error
     except Exception as error:  # Optuna, SQLAlchemy and drivers raise many kinds
         raise storage_error(storage, error) from error
 
 
 def storage_error(storage: str | None, error: BaseException) -> UserError:
     """Return the message about an error of a storage, without passwords."""
-    return UserError(f"cannot use the storage {redact(storage or 'of the journal')}: {_reason(error)}.")
+    shown = hide_password(storage) if storage else "of the journal"
+    reason = _reason(error)
+    if storage and (password := make_url(storage).password):
+        reason = reason.replace(password, "***")
+    return UserError(f"cannot use the storage {shown}: {reason}.")
 
 
 def _open_journal(path: Path) -> JournalStorage:
@@ -95,7 +100,7 @@ def _parse_url(storage: str) -> URL:
     try:
         url = make_url(storage)
     except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
-        example = "sqlite:///study.db"  # without @: warn() takes what is before an @ for a password
+        example = "sqlite:///study.db or postgresql://me@host/studies"
         raise UserError(
             f"storage= is not the address of a database, such as {example}; leave it out for a journal file."
         ) from None

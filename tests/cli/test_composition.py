@@ -8,7 +8,6 @@ from rlher.cli import flags, main
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
 from rlher.config.commands import ListConfig
-from rlher.config.training import TrainConfig
 from rlher.jobs.sweep import sweep_runs
 
 
@@ -16,7 +15,7 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    runs = sweep_runs(flags.parse("train", ["-m", *words]).compose(TrainConfig))
+    runs = sweep_runs(flags.parse("train", ["-m", *words]).compose())
     assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [run.command for run in runs] == [

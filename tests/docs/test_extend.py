@@ -102,7 +102,7 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 
 
 def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
-    jobs = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"]).compose(TrainConfig)
+    jobs = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"]).compose()
     found = [(job.config.algo.name, job.config.algo.model) for job in jobs]
     assert found == [("td3", None), ("sac", "my_code:SmoothSAC")]
     with pytest.raises(UserError):

@@ -24,7 +24,7 @@ from tests.support.workers import wait_for
 MISTAKES = [  # arguments, what the message names
     (("--n-trials", "0"), "n_trials=0"),
     (("--space", "mine.yaml"), "mine.yaml"),
-    (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "***@127.0.0.1:1/db"),
+    (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "me:***@127.0.0.1:1/db"),
     (("eval.freq=500",), "eval.freq=500"),
     (("algo.kwargs.frobnicate=1",), "frobnicate"),
 ]

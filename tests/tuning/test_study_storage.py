@@ -24,7 +24,7 @@ from tests.support.workers import new_study, require_complete, run_trials, wait_
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("postgresql://me:s3cret@127.0.0.1:1/db", "postgresql://***@127.0.0.1:1/db"),
+        ("postgresql://me:s3cret@127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db"),
         ("postgresql://127.0.0.1:1/db?user=me&password=s3cret&x=1", "postgresql://127.0.0.1:1/db?***"),
         ("postgresql://me:x@s3cret/y@127.0.0.1:1/db", ""),  # cannot be parsed
     ],
