@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.overrides import GROUPS, names_without_key
+from rlher.composition.overrides import GROUPS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import run_keys
@@ -64,12 +64,10 @@ class Command:
 
 
 def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", "env")) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac``, ``--algo=sac`` and ``sac`` choose, by group; so for ``env``.
+    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; so for ``env``.
 
     :param groups: of the command; others are left out.
     """
-    group_of_name = names_without_key(groups)
-    without_key = {group_of_name[word]: word for word in words if word in group_of_name}
     lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
-    choices = without_key | dict(re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE))
-    return {group: name for group, name in choices.items() if group in groups}
+    choices = re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE)
+    return {group: name for group, name in choices if group in groups}

@@ -1,4 +1,4 @@
-"""The words of a command line as overrides: flags, positional words, and names without a key."""
+"""The words of a command line as overrides: flags, ``key=value`` and positional words."""
 
 import argparse
 import itertools
@@ -13,7 +13,7 @@ from rlher.cli.command import LATEST, Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.override_syntax import override_text, parse_override, split_name, text_value
-from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_without_key
+from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import shown_value, takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
 
@@ -115,13 +115,10 @@ def _sort_words(
 
 
 def _override(word: str, command: Command) -> dict[str, list[Any]]:
-    """Return the values of ``algo.gamma=0.9``, or of the name of an algorithm or environment without its key.
+    """Return the values of a word such as ``algo.gamma=0.9``.
 
-    :raises UserError: it is neither.
+    :raises UserError: it is no override.
     """
-    group_of_name = names_without_key(command.groups)
-    if word in group_of_name:
-        return {group_of_name[word]: [word]}  # rlher train sac FetchReach-v4
     name, equals, text = word.partition("=")
     if "://" in name:  # it may have a password, so no message quotes it
         raise UserError("an address needs its key, as in storage=<address>.")
@@ -132,9 +129,10 @@ def _override(word: str, command: Command) -> dict[str, list[Any]]:
             raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
         return parse_override(key, text, field)
     flag = "--" + word.replace("_", "-")
-    near = f" (did you mean {flag} or {word}=...?)" if flag in command.flags else did_you_mean(word, group_of_name)
-    as_env = f"; an environment of your own is env={word}" if "env" in command.groups else ""
-    raise UserError(f"{word!r} is neither a flag nor key=value{near}{as_env}.")
+    choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
+    near = [f"{flag} or {word}=..."] if flag in command.flags else choices
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise UserError(f"{word!r} is neither a flag nor key=value{hint}.")
 
 
 class _Parser(argparse.ArgumentParser):

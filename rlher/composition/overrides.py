@@ -26,14 +26,6 @@ def names_in_group(group: str) -> list[str]:
     return list(conf_files(group))
 
 
-def names_without_key(groups: Collection[str]) -> dict[str, str]:
-    """Return the group of each name that needs no key, as in ``rlher train sac FetchReach-v4``.
-
-    :param groups: of the command.
-    """
-    return {name: group for group in ("env", "algo") if group in groups for name in names_in_group(group)}
-
-
 def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of overrides by config key. Those of groups come first, so that others override them.
 

@@ -24,14 +24,13 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
     assert overrides_of("plot", ["--by", "1e3,true", "a b"]) == {"runs": "a b", "by": ["1e3", "true"]}
     assert overrides_of("plot", ["--figsize", "[3.4,2.6]"]) == {"figsize": [3.4, 2.6]}
-    assert overrides_of("train", ["sac", "FetchReach-v4"]) == {"algo": "sac", "env": "FetchReach-v4"}
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        *("check sac", "optimize --space=algo space=her", "train demos=a demos.path=b", "train seed=1 --seed=2"),
-        *("evaluate logs/b --run logs/a", "train seed=0,1", "train -m seed=range(3,3)"),
+        *("check sac", "train sac", "optimize --space=algo space=her", "train demos=a demos.path=b"),
+        *("train seed=1 --seed=2", "evaluate logs/b --run logs/a", "train seed=0,1", "train -m seed=range(3,3)"),
     ],
 )
 def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:

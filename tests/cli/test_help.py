@@ -27,7 +27,7 @@ def test_train_without_words_shows_examples(rlher, tmp_path: Path) -> None:
 def test_help_lists_the_keys_of_the_typed_algorithm_and_environment(rlher) -> None:
     assert rlher("plot", "--by", "algo", "--help").code == 0
     assert rlher("export", "FetchReach-v4", "--help").code == 0, "a run of this environment"
-    assert "algo.policy_delay " in rlher("train", "--help-all", "td3").out
+    assert "algo.policy_delay " in rlher("train", "--help-all", "--algo", "td3").out
     shown = rlher("train", "--help-all", "algo=td3", "env=BitFlipping-v0").out
     assert "algo.policy_delay " in shown
     assert "n_bits:15" in next(line for line in shown.splitlines() if "env.kwargs " in line)
