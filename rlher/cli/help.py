@@ -8,7 +8,7 @@ from typing import Any
 from rlher import __version__
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS
-from rlher.cli.flags import parse
+from rlher.composition.compose import compose
 from rlher.composition.override_syntax import override_text
 from rlher.composition.overrides import names_in_group
 from rlher.config.key import default_of, values_by_key
@@ -107,13 +107,12 @@ def _entry(name: str, size: int, text: str) -> str:
 def _config(command: Command, argv: Sequence[str]) -> Any:
     """Return the config of a command with the algorithm and environment of a command line."""
     choices = command_line_choices(argv, command.groups)
-    words = [f"{group}={name}" for group, name in choices.items() if "," not in name]
+    overrides: dict[str, Any] = {group: name for group, name in choices.items() if "," not in name}
     if "recipe" in command.groups:
-        words.append("recipe=null")
+        overrides["recipe"] = None
     if "trust_code" in command.keys:
-        words.append("trust_code=true")  # help shows an environment's file, but runs no code of it
-    (job,) = parse(command.name, words).compose()
-    return job.config
+        overrides["trust_code"] = True  # help shows an environment's file, but runs no code of it
+    return compose(command.schema, overrides)
 
 
 def _limits(field: Field, default: Any) -> str:
