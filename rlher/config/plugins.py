@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from rlher.core.console import warn
 from rlher.core.errors import describe_error
@@ -31,6 +31,9 @@ def _plugins() -> tuple[Any, ...]:
             for name, kind in ATTRIBUTES.items():
                 if not isinstance(getattr(plugin, name, kind()), kind):
                     raise TypeError(f"{name} is not a {kind.__name__}")
+            for name, run in getattr(plugin, "COMMANDS", {}).items():
+                if "config" not in get_type_hints(run):
+                    raise TypeError(f"the command {name} does not annotate its config")
         except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
         else:

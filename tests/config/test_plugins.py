@@ -72,7 +72,9 @@ def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     assert [text for text in ("tau: 0.25", "batch_size: 32") if text not in config] == []
 
 
-@pytest.mark.parametrize("text", ["import nothing_of_the_name", "raise SystemExit(3)", "ALGORITHMS = ['x']"])
+@pytest.mark.parametrize(
+    "text", ["import nothing_of_the_name", "raise SystemExit(3)", "ALGORITHMS = ['x']", "COMMANDS = {'greet': len}"]
+)
 def test_broken_plugin_is_left_out(plugin: Path, text: str) -> None:
     plugin.joinpath("my_plugin.py").write_text(text)
     listed = run(plugin, "list", "algos")
