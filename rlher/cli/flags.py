@@ -52,9 +52,10 @@ class CommandLine(NamedTuple):
         return shlex.join(words)
 
 
-def parse(name: str, argv: Sequence[str]) -> CommandLine:
+def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | None = None) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
 
+    :param translated: values of other words by key, see :mod:`rlher.cli.rl_zoo`.
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = COMMANDS[name]
@@ -73,8 +74,9 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     of_flags: dict[str, list[Any]] = {}
     for key, value in flag_values.items():
         of_flags |= _flag_override(key, value, command)
-    _require_distinct_keys(of_words, of_paths, of_flags)
-    overrides = of_words | of_paths | of_flags
+    sources = (of_words, of_paths, of_flags, translated or {})
+    _require_distinct_keys(*sources)
+    overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
     if not is_sweep:
         _require_single_values(command, overrides)
     return CommandLine(command, overrides, is_sweep, cfg is not None)

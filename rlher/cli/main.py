@@ -80,7 +80,8 @@ def dispatch(argv: list[str]) -> int:
 
     is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
     if is_rl_zoo_line:
-        argv = ["optimize" if "--n-trials" in argv else "train", *argv]
+        is_search = any(word.partition("=")[0] == "--n-trials" for word in argv)
+        argv = ["optimize" if is_search else "train", *argv]
     name, *words = argv
     if name not in COMMANDS:
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
@@ -91,9 +92,8 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    if "algo" in command.groups:
-        words = rl_zoo.translate(words)
-    line = flags.parse(name, words)
+    parse = rl_zoo.parse if "algo" in command.groups else flags.parse
+    line = parse(name, words)
     if is_rl_zoo_line:
         note(f"read as: {line}")
     if name == "train" and "resume" in line.overrides:

@@ -1,4 +1,4 @@
-"""RL Zoo's command line and YAML files, translated to words of rlher before anything else reads them.
+"""RL Zoo's command line and YAML files, translated to overrides before anything else reads them.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
 ``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
@@ -13,8 +13,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli.command import command_line_choices
-from rlher.composition.override_syntax import override_words
+from rlher.cli import flags
+from rlher.cli.flags import CommandLine
+from rlher.composition.override_syntax import parse_override
 from rlher.composition.overrides import expand_short_forms
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
@@ -63,46 +64,52 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 """Values with which rlher's own keys of an algorithm have no effect."""
 
 
-def translate(words: Sequence[str]) -> list[str]:
-    """Replace flags that only RL Zoo has by words ``key=value``. Those for the values of a YAML file come first.
+def parse(name: str, words: Sequence[str]) -> CommandLine:
+    """Sort the words after the name of a command, of which some may be RL Zoo's.
 
-    :raises UserError: a flag has no value or sets the key of another word, or a hyperparameter or a file cannot be
-        translated.
+    :raises UserError: a flag has no value, a hyperparameter or a file cannot be translated, or as of
+        :func:`rlher.cli.flags.parse`.
     """
+    others, overrides, file = _translate(words)
+    line = flags.parse(name, others, overrides)
+    if file is None:
+        return line
+    return line._replace(overrides=_file_overrides(file, line.overrides) | line.overrides)
+
+
+def _translate(words: Sequence[str]) -> tuple[list[str], dict[str, list[Any]], Path | None]:
+    """Return the words that are not only RL Zoo's, the values of the others by config key, and the YAML file."""
     rest = list(words)
     file = None
-    of_flags: list[str] = []
+    overrides: dict[str, list[Any]] = {}
     others: list[str] = []
     while rest:
         word = rest.pop(0)
         flag, equals, value = word.partition("=")
         if flag in KEYS_OF_FLAGS or flag in FILE_FLAGS:
-            if not equals and (not rest or rest[0].startswith("-")):
+            if not equals and (not rest or re.match(r"-\D", rest[0])):  # -1 is a value
                 raise UserError(f"{flag} needs a value.")
             value = value if equals else rest.pop(0)
             if flag in FILE_FLAGS:
                 file = Path(value)
             else:
-                of_flags.append(f"{KEYS_OF_FLAGS[flag]}={value}")
+                overrides |= parse_override(KEYS_OF_FLAGS[flag], value, None)
         elif word in PARAMETER_FLAGS:
             while rest and not rest[0].startswith("-"):
                 parameter = rest.pop(0)
                 if match := PARAMETER.fullmatch(parameter):
-                    of_flags += override_words(by_config_key({match[1]: read_python(match[2])}))
+                    overrides |= _single_values(by_config_key({match[1]: read_python(match[2])}))
                 else:
                     others.append(parameter)  # -params batch_size:64 seed=1
         elif word == "--track":
-            of_flags.append("logger=wandb")
+            overrides["logger"] = ["wandb"]
         else:
             others.append(word)
-    if twice := set(map(_key, of_flags)) & set(map(_key, others)):
-        raise UserError(f"{min(twice)} is given twice; leave one out.")
-    of_line = [*of_flags, *others]
-    return of_line if file is None else [*_file_words(file, of_line), *of_line]
+    return others, overrides, file
 
 
-def _key(word: str) -> str:
-    return word.partition("=")[0].lstrip("+")
+def _single_values(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {key: [value] for key, value in values.items()}
 
 
 def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,15 +138,13 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return translation
 
 
-def _file_words(path: Path, words: Sequence[str]) -> list[str]:
-    """Return words for the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3's constructor.
+def _file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3's constructor.
 
-    :param words: of the command line; they choose algorithm and environment. A flag overrides the file.
+    :param overrides: of the command line; they choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
     """
-    choices = command_line_choices(words)
-    algo = choices.get("algo", "")
-    env = choices.get("env", "")
+    algo, env = (",".join(map(str, overrides.get(group, []))) for group in ("algo", "env"))
     entries = read_mapping(path)
     entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):
@@ -155,11 +160,9 @@ def _file_words(path: Path, words: Sequence[str]) -> list[str]:
         nested = unflatten(expand_short_forms(by_config_key(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if not {"--trust-code", "trust_code=true"} & set(words):  # words may name code, text of a file may not
+    if True not in overrides.get("trust_code", []):  # the command line may name code, the text of a file may not
         require_no_code(path, nested)
-    of_file = {"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)}
-    flags = [word.partition("=")[0] for word in words]
-    return override_words({key: value for key, value in of_file.items() if f"--{key.replace('_', '-')}" not in flags})
+    return _single_values({"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)})
 
 
 def read_python(text: str) -> Any:

@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 import pytest
 import yaml
 
-from rlher.cli import flags, rl_zoo
+from rlher.cli import rl_zoo
 from rlher.config.algorithms import ALGORITHMS
 
 HER_YML = """
@@ -55,13 +55,14 @@ FetchReach-v4:
 )
 def test_flags_of_rl_zoo_are_read(line: str, expected: str) -> None:
     name, *words = line.split()
-    assert sorted(shlex.split(str(flags.parse(name, rl_zoo.translate(words))))[2:]) == sorted(expected.split())
+    assert sorted(shlex.split(str(rl_zoo.parse(name, words)))[2:]) == sorted(expected.split())
 
 
 @pytest.mark.parametrize(
     ("line", "printed"),
     [
         ("--algo sac --env X -n 10000", "read as: rlher train algo=sac env=X total_timesteps=10000\n"),
+        ("--algo sac --env X --n-trials=5", "read as: rlher optimize algo=sac env=X n_trials=5\n"),
         ("--algo sac --env X --n-trials 5", "read as: rlher optimize algo=sac env=X n_trials=5\n"),
         ("train --algo sac --env FetchReach-v4 --seed 1 --device cpu --total-timesteps 500", ""),
     ],
@@ -145,6 +146,8 @@ def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, line: str) -> 
     done = rlher("train", "--algo", "dqn", "--env", "BitFlipping-v0", "--conf-file", "her.yml")
     assert done.code == 2
     assert "--trust-code" in done.err
+    trusted = rlher("train", "algo=dqn", "env=BitFlipping-v0", "-conf", "her.yml", "trust_code=True", "--cfg", "job")
+    assert (trusted.code, "--trust-code" in trusted.err) == (0, False)
     assert not (tmp_path / "ran").exists()
 
 
@@ -153,7 +156,7 @@ def test_a_file_of_rl_zoo_cannot_name_code(rlher, tmp_path: Path, line: str) -> 
     [
         *("--seed 1", "--algo sac -n", "--algo sac -n --seed 1", "--algo sac -params noise_type:'x'"),
         *("--algo sac -n 9 total_timesteps=8", "--algo sac -n 9 --total-timesteps 8", "--algo sac --seed 1 seed=2"),
-        *("--algo sac td3", "--algo sac -params gamma:.9 algo.gamma=.8"),
+        *("--algo sac td3", "--algo sac --eval-freq -1", "--algo sac -params gamma:.9 algo.gamma=.8"),
     ],
 )
 def test_an_invalid_line_is_the_users_mistake(rlher, line: str) -> None:
