@@ -108,10 +108,12 @@ def _sort_words(
         if command.positional and _is_path(word, command, command.positional):
             paths.append(word)
         elif resume == LATEST and os.path.exists(word):  # the run after other keys
-            flag_values["resume"] = word
+            flag_values["resume"] = resume = word
         else:
             overrides |= _override(word, command)
     if command.positional and paths:
+        if len(paths) > 1 and not takes_list(command.positional):
+            raise UserError(f"`rlher {command.name}` takes one {command.positional.name}, not {', '.join(paths)}.")
         return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
     return overrides, {}
 

@@ -53,6 +53,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     :raises UserError: it cannot be composed, or a value is invalid.
     """
     values = expand_short_forms(overrides)
+    if str(values.get("total_timesteps")).startswith("+"):
+        raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
     choices = default_choices(schema)
     choices |= {group: str(values.pop(group)) for group in choices if group in values}
     config: Any = schema()
@@ -61,7 +63,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             known = ", ".join(names_in_group("algo"))
             raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
         config.algo = ALGORITHMS[algo].config(algo)
-    trust_code = values.get("trust_code") is True
+    trust_code = str(values.get("trust_code")).lower() == "true"
     if env := choices.get("env"):
         config.env = _env_config(env, trust_code)
     if hasattr(config, "recipe") and (recipe := _chosen_recipe(values, choices)):

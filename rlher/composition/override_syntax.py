@@ -105,7 +105,7 @@ def override_text(value: Any) -> str:
     if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
         return text
     # Between quotes a backslash is itself, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

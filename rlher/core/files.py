@@ -12,13 +12,13 @@ from typing import Any
 from rlher.core.errors import UserError, os_error_reason
 
 UNFINISHED = ".rlher-"
-"""Part of the names of the temporary files of :func:`atomic_write`."""
+"""Start of the names of the temporary files of :func:`atomic_write`."""
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``path``; rename it to ``path`` if the block ends without an error."""
-    temporary = path.with_name(f".{path.stem}{UNFINISHED}{secrets.token_hex(8)}{path.suffix}")
+    temporary = path.with_name(f"{UNFINISHED}{secrets.token_hex(8)}{path.suffix}")
     temporary.touch(exist_ok=False)
     try:
         yield temporary
@@ -34,7 +34,7 @@ def remove_unfinished(folder: Path) -> None:
 
     No process may be writing in the folder.
     """
-    for path in folder.glob(f".*{UNFINISHED}*"):
+    for path in folder.glob(f"{UNFINISHED}*"):
         if not path.is_dir():
             path.unlink(missing_ok=True)
 

@@ -30,7 +30,15 @@ def test_flags_and_overrides_in_any_order() -> None:
     "line",
     [
         *("check sac", "train sac", "optimize --space=algo space=her", "train demos=a demos.path=b"),
-        *("train seed=1 --seed=2", "evaluate logs/b --run logs/a", "train seed=0,1", "train -m seed=range(3,3)"),
+        *(
+            "train seed=1 --seed=2",
+            "evaluate logs/b --run logs/a",
+            "train seed=0,1",
+            "list algos envs",
+            "train --resume . ..",
+            "train . .. --resume",
+            "train -m seed=range(3,3)",
+        ),
     ],
 )
 def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:

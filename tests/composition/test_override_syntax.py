@@ -5,7 +5,18 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.composition import override_syntax
 
-TRICKY = ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "a,b", "", "jürgen/лог", "2024_11", "null"]
+TRICKY = [
+    "it's",
+    "postgresql://u:p@h/d?x=1",
+    "back\\slash",
+    "end\\",
+    "end\\\n",
+    "a,b",
+    "",
+    "jürgen/лог",
+    "2024_11",
+    "null",
+]
 
 
 @pytest.mark.parametrize("value", TRICKY)

@@ -6,7 +6,9 @@ import pytest
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
+from rlher.composition.compose import compose
 from rlher.composition.overrides import expand_short_forms
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 
 
@@ -61,3 +63,15 @@ def test_only_the_group_chooses_the_algorithm(word: str, tmp_path: Path, monkeyp
     Path("mine.yaml").write_text("algo: {name: ddpg}\n")
     with pytest.raises(UserError, match="algo=ddpg"):
         parse("train", ["algo=sac", "env=FetchReach-v4", word]).compose()
+
+
+def test_trust_may_be_given_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("id: Mine-v0\nwrappers: ['mine:Wrapper']\n")
+    overrides = {"algo": "sac", "env": "mine.yaml", "trust_code": "true"}
+    assert compose(TrainConfig, overrides).env.wrappers == ["mine:Wrapper"]
+
+
+def test_only_a_resumed_run_has_steps_to_add_to() -> None:
+    with pytest.raises(UserError, match="total_timesteps"):
+        compose(TrainConfig, {"algo": "sac", "env": "FetchReach-v4", "total_timesteps": "+50"})

@@ -142,3 +142,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     assert stat.S_IMODE(path.stat().st_mode) & 0o600 == 0o600
+
+
+def test_a_file_may_have_the_longest_name(tmp_path: Path) -> None:
+    path = tmp_path / f"{'x' * 251}.txt"
+    write_text(path, "text")
+    assert path.read_text() == "text"

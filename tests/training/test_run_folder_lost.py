@@ -30,7 +30,7 @@ def test_nothing_is_written_after_the_folder_is_lost(rlher, at_env_steps, change
 
 def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> None:
     assert rlher(*TRAIN).code == 0
-    left = [RUN / f".best_model{UNFINISHED}abcdefgh.zip", RUN / "models" / f".40{UNFINISHED}abcdefgh.zip"]
+    left = [RUN / f"{UNFINISHED}abcdefgh.zip", RUN / "models" / f"{UNFINISHED}abcdefgh.zip"]
     kept = [RUN / ".hidden", RUN / ".cache.database.db"]
     for path in (*left, *kept):
         path.parent.mkdir(exist_ok=True)
