@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
-from rlher.composition.override_syntax import split_name
+from rlher.composition.override_syntax import split_named_folder
 from rlher.config.commands import RunsConfig
 from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
@@ -64,7 +64,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
 
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_name, paths or [logs])}
+    sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_named_folder, paths or [logs])}
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
@@ -92,7 +92,9 @@ def output_beside(config: RunsConfig, name: str) -> Path:
 
     :param name: of the file.
     """
-    parent = Path(os.path.commonpath([Path(split_name(run)[0]).absolute() for run in config.runs or [config.logs]]))
+    parent = Path(
+        os.path.commonpath([Path(split_named_folder(run)[0]).absolute() for run in config.runs or [config.logs]])
+    )
     if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
         parent = Path(config.logs).absolute()
     return display_path(parent / name)

@@ -60,7 +60,7 @@ def train(config: TrainConfig, command_line: str) -> int:
     return _report_result(*trainer.train_new_run(config, command_line))
 
 
-def resume(overrides: Mapping[str, Any], command_line: str) -> int:
+def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     """Resume a run, as ``rlher train --resume`` does.
 
     :param overrides: ``resume``, which names the run, and keys that may change, with their values.

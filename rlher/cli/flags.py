@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli.command import LATEST, Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.override_syntax import override_text, parse_override, split_name, text_value
+from rlher.composition.override_syntax import override_text, parse_override, split_named_folder, text_value
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import shown_value, takes_list, takes_text
 from rlher.core.errors import UserError, did_you_mean
@@ -193,7 +193,7 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
 
     ``NAME=folder`` names a curve where a command takes several runs and has no such key.
     """
-    folder, name = split_name(word)
+    folder, name = split_named_folder(word)
     if not name:
         return True  # no "=", or an existing folder whose name has one
     is_folder = "/" in folder or Path(folder).is_dir()

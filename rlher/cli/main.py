@@ -19,7 +19,7 @@ import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import command_line_choices
-from rlher.cli.commands import COMMANDS, resume
+from rlher.cli.commands import COMMANDS, resume_run
 from rlher.config.key import shown_value, values_by_key
 from rlher.core.console import note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
@@ -100,7 +100,7 @@ def dispatch(argv: list[str]) -> int:
         if line.is_sweep or line.prints_config:
             raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
         changes = {key: values[0] for key, values in line.overrides.items()}
-        return resume(changes, shlex.join(["rlher", name, *words]))
+        return resume_run(changes, shlex.join(["rlher", name, *words]))
     return run_command(line)
 
 

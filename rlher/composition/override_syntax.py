@@ -74,7 +74,7 @@ def text_value(text: str) -> str | None:
     return None if text.lower() == "null" else text
 
 
-def split_name(word: str) -> tuple[str, str]:
+def split_named_folder(word: str) -> tuple[str, str]:
     """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
 
     Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.

@@ -14,7 +14,7 @@ def available_cores() -> int:
 
 
 @functools.cache
-def cpuinfo() -> dict[str, str]:
+def core_info() -> dict[str, str]:
     """Return Linux's description of a core, such as ``vendor_id`` and ``flags``; empty on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
