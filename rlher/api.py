@@ -8,7 +8,6 @@ import contextlib
 import functools
 import os
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
@@ -28,7 +27,7 @@ from rlher.config.commands import (
 )
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.console import escape_control, warn
+from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten
@@ -536,7 +535,8 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if result.status is not Status.FINISHED:
         raise RunError(f"{result.error or 'the run failed'}; its folder is {run}.", run.folder)
     if run.config.progress:
-        print("\n".join(final_lines(run, result)), file=sys.stderr)
+        for line in final_lines(run, result):
+            note(line)
     return Run(run, AgentConfig(run=str(run.folder), trust_code=True))
 
 

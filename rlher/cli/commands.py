@@ -207,7 +207,7 @@ def compare(config: CompareConfig, command_line: str) -> int:
     for name, suffix in suffixes.items():
         with output_file(Path(name)) as temporary:
             temporary.write_text(text(config.format or FORMATS[suffix], UNLIMITED_WIDTH) + "\n", encoding="utf-8")
-        print(name)
+        say(name)
     return 0
 
 
@@ -215,7 +215,7 @@ def report(config: ReportConfig, command_line: str) -> int:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
-    print(write_report(config, command_line))
+    say(str(write_report(config, command_line)))
     return 0
 
 

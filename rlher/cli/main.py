@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # so that a full disk raises here
         return code
     except KeyboardInterrupt:
-        print("rlher: interrupted", file=sys.stderr)
+        warn("interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
         _discard_stdout()

@@ -212,7 +212,7 @@ def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, 
         values = {name: value for name, value in entries if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
-    print(f"  evaluating the model in {episodes} episodes", file=sys.stderr)
+    note(f"  evaluating the model in {episodes} episodes")
     return {**metrics.summarize(list(play_episodes(env, policy, episodes, seed))), "seed": seed}
 
 

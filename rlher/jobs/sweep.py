@@ -10,7 +10,6 @@ import csv
 import io
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from rlher.composition.override_syntax import override_words
 from rlher.config.key import set_value, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.core import signals
-from rlher.core.console import warn
+from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.files import user_error_on_write
 from rlher.core.safe_files import finite_float, read_json, read_text
@@ -165,7 +164,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
             logs.mkdir(parents=True, exist_ok=True)
     if config.progress:
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"
-        print(f"{count}, {config.workers} at a time; their output is in {logs}", file=sys.stderr)
+        note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
         return runs, 0
     start_fork_server_for_jobs(config, RUN_MODULES)

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.console import warn
+from rlher.core.console import note, warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
 from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
@@ -72,7 +71,7 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     n_candidates = config.rerun_best + 1
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
-        print(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}", file=sys.stderr)
+        note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
     try:
         run_jobs(TrialJobs(study, runner, config.n_trials, f"{folder.name}, search"), pool, config.progress)
         write_search(study, space, config, folder)
