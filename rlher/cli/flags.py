@@ -44,9 +44,13 @@ class CommandLine(NamedTuple):
         return [ComposedConfig(overrides, compose(self.command.schema, overrides)) for overrides in jobs]
 
     def __str__(self) -> str:
-        """Return the line as one would type it with a word for each override, but without passwords."""
+        """Return the line as one would type it: a word for each override and for each positional word, no password."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
+        positional = self.command.positional
         for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
+            if positional and key == positional.name:
+                words += values[0] if isinstance(values[0], list) else values
+                continue
             field = self.command.keys.get(key)
             words.append(f"{key}={','.join(override_text(shown_value(field, value)) for value in values)}")
         return shlex.join(words)

@@ -136,6 +136,9 @@ class Storage:
         self.newest_episode = self.ring_starts - 1  # at first, none
         # The rows without their fields, which NumPy copies ten times faster.
         self._opaque_rows = self.rows.view(np.dtype((np.void, self.layout.row.itemsize)))
+        self._opaque_obs = np.ndarray(
+            count, (np.void, self.layout.observation.itemsize), self.rows, strides=self.rows.strides
+        )
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -339,7 +342,7 @@ class Storage:
         :param positions: (n,) of the transitions.
         """
         rows = self._opaque_rows[positions].view(self.layout.row)
-        next_obs = self._opaque_rows[self.positions(ids + 1)].view(self.layout.row)["obs"]
+        next_obs = self._opaque_obs[self.positions(ids + 1)].view(self.layout.observation)
         at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))
         next_obs[at_end] = self.last_obs.take(rows["episode"][at_end])
         return rows, next_obs

@@ -137,7 +137,7 @@ def test_seeds_are_trained_side_by_side_and_continued(tmp_path: Path, monkeypatc
 
 def test_check_returns_what_the_command_prints(capsys: pytest.CaptureFixture) -> None:
     found = rlher.check("BitFlipping-v0", kwargs={"n_bits": 4})
-    assert main(["check", "BitFlipping-v0", "env.kwargs.n_bits=4", "--json"]) == 0
+    assert main(["check", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found))
     assert found["ok"]
 

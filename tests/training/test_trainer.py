@@ -104,7 +104,7 @@ def test_the_run_folder(finished: Path) -> None:
     assert config["algo"]["gradient_steps"] == 1
     command = (finished / "command.txt").read_text()
     assert command.startswith("rlher train algo=dqn env=BitFlipping-v0")
-    assert "--total-timesteps 120" in command
+    assert "total_timesteps=120" in command
     assert not list(finished.glob(".*")), "a temporary file was left behind"
 
 
