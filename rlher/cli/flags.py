@@ -74,7 +74,9 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     cfg = flag_values.pop("cfg")
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    of_words, of_paths = _sort_words(words, command, flag_values)
+    if "resume" in flag_values:
+        flag_values["resume"], words = _run_to_resume(flag_values["resume"], words)
+    of_words, of_paths = _sort_words(words, command)
     of_flags: dict[str, list[Any]] = {}
     for key, value in flag_values.items():
         of_flags |= _flag_override(key, value, command)
@@ -98,28 +100,34 @@ def _flag_override(key: str, value: str | bool, command: Command) -> dict[str, l
     return parse_override(key, value, field)
 
 
-def _sort_words(
-    words: list[str], command: Command, flag_values: dict[str, Any]
-) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+def _run_to_resume(name: str, words: list[str]) -> tuple[str, list[str]]:
+    """Return the run that ``--resume`` names, or :data:`LATEST`, and the other words.
+
+    :param name: the word after the flag, which may be an override: ``--resume total_timesteps=+30``.
+    :param words: the run may be among them, after overrides.
+    """
+    if "=" in name and not os.path.exists(name):
+        name, words = LATEST, [*words, name]
+    run = next(filter(os.path.exists, words), None) if name == LATEST else None
+    if run is None:
+        return name, words
+    return run, [word for word in words if word != run]
+
+
+def _sort_words(words: list[str], command: Command) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Return the overrides among the words, and that of the other words, which name runs."""
-    resume = flag_values.get("resume", "")
-    if "=" in resume and not os.path.exists(resume):  # --resume total_timesteps=+30
-        words.append(resume)
-        resume = flag_values["resume"] = LATEST
     overrides: dict[str, list[Any]] = {}
     paths: list[str] = []
     for word in words:
         if command.positional and _is_path(word, command, command.positional):
             paths.append(word)
-        elif resume == LATEST and os.path.exists(word):  # the run after other keys
-            flag_values["resume"] = resume = word
         else:
             overrides |= _override(word, command)
-    if command.positional and paths:
-        if len(paths) > 1 and not takes_list(command.positional):
-            raise UserError(f"`rlher {command.name}` takes one {command.positional.name}, not {', '.join(paths)}.")
-        return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
-    return overrides, {}
+    if command.positional is None or not paths:
+        return overrides, {}
+    if len(paths) > 1 and not takes_list(command.positional):
+        raise UserError(f"`rlher {command.name}` takes one {command.positional.name}, not {', '.join(paths)}.")
+    return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
 
 
 def _override(word: str, command: Command) -> dict[str, list[Any]]:

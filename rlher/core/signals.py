@@ -1,4 +1,13 @@
-"""Ctrl-C, SIGTERM and SIGHUP: end a run after its current step, so that its files are complete."""
+"""Ctrl-C, SIGTERM and SIGHUP, which a terminal or a batch system sends to every process of a run.
+
+Each kind of process has its own answer:
+
+- one that trains ends after its step, so that its files are complete: :class:`StopRequest`;
+- a sweep or a search stops its jobs, and a job that is told to stop ends: :func:`interrupt_on_stop_signals`;
+- a worker, which may have to answer once more, does nothing: :func:`leave_signals_to_main_process`;
+- the fork server, which outlives its workers because it collects their exit status, gets none:
+  :func:`blocked_run_signals`.
+"""
 
 import signal
 import sys
@@ -48,6 +57,26 @@ def interrupt_on_stop_signals() -> AbstractContextManager[None]:
             raise KeyboardInterrupt
 
     return _handled_by(interrupt, *(number for number in RUN_SIGNALS if number != signal.SIGINT))
+
+
+def leave_signals_to_main_process() -> None:
+    """Do nothing on the signals of a run in this process, a worker.
+
+    They are neither blocked nor ignored, because a simulator started from this process would inherit that.
+    """
+    for number in RUN_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+
+
+@contextmanager
+def blocked_run_signals() -> Iterator[None]:
+    """Block the signals of a run within the block, for a process that is started there."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

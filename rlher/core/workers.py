@@ -32,7 +32,7 @@ from types import ModuleType
 from typing import Any
 
 from rlher.core.errors import RunError, UserError
-from rlher.core.signals import RUN_SIGNALS
+from rlher.core.signals import blocked_run_signals, leave_signals_to_main_process
 
 BUILD_SECONDS = 300.0
 """Time limit for a new worker to import and build its service."""
@@ -169,20 +169,14 @@ def start_fork_server(modules: Sequence[str] = ()) -> None:
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
 
-    The server blocks :data:`RUN_SIGNALS`. A terminal sends them to every process of a run, but the server must outlive
-    its workers, because it collects their exit status.
-
     :param modules: names of the modules; they have no effect if the server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 
     multiprocessing.set_forkserver_preload(["rlher.core.gc_threshold", *modules])
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
-    blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
-    try:
+    with blocked_run_signals():
         forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
 
 
 # ------------------------------------------------------------------------------------ in the worker process
@@ -195,11 +189,7 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
     """Build the service, then answer requests until the other end of the pipe is closed."""
     global _pipe
     _pipe = pipe
-    # The main process handles the signals of a run, and may need one more answer. The handler does nothing, but the
-    # signals are neither blocked nor ignored: a simulator started from this process would inherit that.
-    for number in RUN_SIGNALS:
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    leave_signals_to_main_process()
     service: Any = None
     answer: tuple[str, Any] = "returned", None
     try:
