@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from PIL import Image, ImageDraw, ImageFont
 
 from rlher.config.environment import EnvConfig
@@ -67,8 +68,8 @@ def _font() -> Any:
 def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
     """Return how far an observation is from its goal, as text.
 
-    That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if both
-    goals are bits, else the Euclidean distance between achieved and desired goal.
+    That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if goals
+    are bits, else the Euclidean distance between achieved and desired goal.
 
     :param config: its ``reward_range``, ``success_reward`` and ``relay`` are used.
     :param env: its ``compute_reward`` is called.
@@ -82,6 +83,8 @@ def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> 
     if config.relay.enabled:
         observation = task_goals(observation, config.relay)
     achieved, desired = observation["achieved_goal"], observation["desired_goal"]
-    if np.isin([achieved, desired], (0, 1)).all():
+    space = env.observation_space["desired_goal"]  # type: ignore[index]
+    is_binary = isinstance(space, spaces.MultiBinary) or bool((space.low == 0).all() and (space.high == 1).all())
+    if is_binary and np.isin([achieved, desired], (0, 1)).all():  # coordinates may be 0 and 1 by chance
         return f"{(achieved != desired).sum()} of {desired.size} bits wrong"
     return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"

@@ -31,12 +31,19 @@ from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE
 from rlher.tuning.trials import REASON, counted_trials, rank_trials
 
+VERDICT = "verdict.json"
+"""The comparison with the baseline."""
+
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
-    """Write the files of a search whose best trials are not trained again yet."""
+    """Write the files of a search whose best trials are not trained again yet.
+
+    The recipe of an older comparison is kept until the next one.
+    """
     _write_trials(study, space, folder)
     write_plots(study, space, folder)
-    if ranked := rank_trials(study, space):
+    ranked = rank_trials(study, space)
+    if ranked and not (folder / VERDICT).exists():
         best = ranked[0]
         comment = f"Values of trial {best.number}, the best of the search; not yet compared with the baseline."
         _write_recipe(best.params, [comment], config, folder)
@@ -54,7 +61,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
     if compared:
         best = compared[0]
         _write_recipe(best.params, [f"The best candidate: {candidate_name(best.number)}.", conclusion], config, folder)
-        write_json(folder / "verdict.json", summary)
+        write_json(folder / VERDICT, summary)
     if config.json:
         print(json.dumps({"folder": str(folder), **summary}))
     else:

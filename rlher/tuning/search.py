@@ -43,7 +43,7 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises RunError: no trial completed.
     """
-    if config.ray_address is not None and config.storage is None:
+    if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.search_space).stem}"
@@ -72,20 +72,21 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     if config.progress:
         reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
         note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
+    jobs = TrialJobs(study, runner, config.n_trials, f"{folder.name}, search")
     try:
-        run_jobs(TrialJobs(study, runner, config.n_trials, f"{folder.name}, search"), pool, config.progress)
+        run_jobs(jobs, pool, config.progress)
         write_search(study, space, config, folder)
         _require_completed_trial(study, space)
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
         rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, command, candidates)
         total = len(counted_trials(reruns))
-        rerun_jobs = TrialJobs(reruns, rerun_runner, total, f"{folder.name}, re-runs of the best trials")
-        run_jobs(rerun_jobs, pool, config.progress)
+        jobs = TrialJobs(reruns, rerun_runner, total, f"{folder.name}, re-runs of the best trials")
+        run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
-        done = sum(trial.state.is_finished() for trial in counted_trials(study))
-        warn(f"stopped after {done} of {config.n_trials} trials; run the same command again to resume.")
+        done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
+        warn(f"{jobs.title}: stopped after {done} of {jobs.total} trials; run the same command again to resume.")
         return EXIT_INTERRUPTED
     compared = compare_candidates(reruns, candidates, config)
     write_results(study, compared, config, folder)

@@ -48,7 +48,7 @@ class TrialJobs(JobSource):
     def __init__(self, study: Study, runner: TrialRunner, total: int, title: str) -> None:
         self.title = title
         self.total = total
-        self._study = study
+        self.study = study
         self._runner = runner
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
@@ -56,8 +56,8 @@ class TrialJobs(JobSource):
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
-        trials = counted_trials(self._study)
-        shown = {trial.number: trial for trial in rank_trials(self._study, self._runner.space)[:MAX_BEST]}
+        trials = counted_trials(self.study)
+        shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
         return [_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]
@@ -69,9 +69,9 @@ class TrialJobs(JobSource):
                 record_heartbeat(trial)
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
         # After twice that time without one, the command of a trial is dead.
-        retry_lost_trials(self._study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
-        for _ in range(min(free, count_unstarted(self._study, self.total))):
-            trial = ask(self._study, self._runner.space)
+        retry_lost_trials(self.study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
+        for _ in range(min(free, count_unstarted(self.study, self.total))):
+            trial = ask(self.study, self._runner.space)
             self._running.append(trial)
             record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
@@ -80,17 +80,17 @@ class TrialJobs(JobSource):
     def on_end(self, trial: Trial, future: Future) -> None:
         """Retry a trial if its worker died; else the worker has recorded how it ended."""
         if future.exception():
-            fail_and_retry(self._study, trial)
+            fail_and_retry(self.study, trial)
         self._running.remove(trial)
 
     def on_stop(self) -> None:
         """Queue the running trials again."""
         for trial in self._running:
-            fail_and_retry(self._study, trial, max_retry=None)
+            fail_and_retry(self.study, trial, max_retry=None)
 
     def is_complete(self) -> bool:
         """Return whether every trial is finished, by this command or by others that joined it."""
-        trials = counted_trials(self._study)
+        trials = counted_trials(self.study)
         return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
 
 

@@ -27,6 +27,7 @@ MISTAKES = [  # arguments, what the message names
     (("--storage", "postgresql://me:s3cret@127.0.0.1:1/db"), "me:***@127.0.0.1:1/db"),
     (("eval.freq=500",), "eval.freq=500"),
     (("algo.kwargs.frobnicate=1",), "frobnicate"),
+    (("launcher=ray", "ray_address=head:6379"), "--storage"),
 ]
 
 
@@ -61,8 +62,8 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
     studies = []
 
     def stop(jobs: TrialJobs, *_: object) -> None:
-        jobs._study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
-        studies.append(jobs._study)
+        jobs.study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
+        studies.append(jobs.study)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(search, "run_jobs", stop)
@@ -76,6 +77,24 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--study-name" in done.err
     assert rlher("optimize", *SMALL, "algo=rlher.algos.dqn:DQN").code == 130, "a class of the user, with its own study"
     assert len(studies) == 2
+    assert rlher("optimize", *SMALL, "ray_address=head:6379").code == 130, "without effect, as Ray is not the launcher"
+
+
+def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop_in_the_reruns(jobs: TrialJobs, *_: object) -> None:
+        if jobs.total == 4:
+            raise KeyboardInterrupt
+        jobs.study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
+
+    monkeypatch.setattr(search, "run_jobs", stop_in_the_reruns)
+    for name in ("best.yaml", "verdict.json"):
+        path = Path(STUDY, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    done = rlher("optimize", *SMALL)
+    assert done.code == 130
+    assert "0 of 4 trials" in done.err
+    assert Path(STUDY, "best.yaml").read_text() == "{}"
 
 
 @pytest.mark.slow
