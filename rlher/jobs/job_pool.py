@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,13 +78,11 @@ class Pool:
 
     def __init__(self, config: TrainConfig, ray_retries: int) -> None:
         self.size = config.workers
-        self._ray_options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
+        options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
+        self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_here
         self._threads = ThreadPoolExecutor(config.workers)
-        self._futures: set[Future] = set()
-        self._interrupts: list[Callable[[], None]] = []
-        """A function for each running job that interrupts it."""
-        self._workers: list[Worker] = []
+        self._running: dict[Future, RunningJob] = {}
 
     def __enter__(self) -> "Pool":
         return self
@@ -95,51 +94,60 @@ class Pool:
 
     def submit(self, job: Job) -> Future:
         """Run a job as soon as a worker is free."""
-        future = self._threads.submit(self._run_on_ray if self._ray else self._run_here, job)
-        self._futures.add(future)
-        future.add_done_callback(self._futures.discard)
+        running = RunningJob()
+        future = self._threads.submit(self._run, job, running)
+        self._running[future] = running
+        future.add_done_callback(self._running.pop)
         return future
-
-    def _run_here(self, job: Job) -> None:
-        worker = Worker(JobService)
-        self._workers.append(worker)
-        interrupt = worker.process.terminate
-        self._interrupts.append(interrupt)
-        try:
-            worker.receive(BUILD_SECONDS)
-            worker.send("run", job.function, job.log)
-            worker.receive(None)
-        finally:
-            self._interrupts.remove(interrupt)
-            self._workers.remove(worker)
-            close_workers([worker])
-
-    def _run_on_ray(self, job: Job) -> None:
-        ray: Any = self._ray
-        task = ray.remote(**self._ray_options)(_call_in).remote(os.getcwd(), job.function)
-        interrupt = partial(ray.cancel, task, force=True)
-        self._interrupts.append(interrupt)
-        try:
-            ray.get(task)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from error
-        except ray.exceptions.RayError as error:
-            raise WorkerLost(f"its process was lost: {error}") from error
-        finally:
-            self._interrupts.remove(interrupt)
 
     def stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         try:
-            while self._futures:
-                for interrupt in list(self._interrupts):  # repeated: a process that begins a job may miss the signal
-                    interrupt()
-                wait(list(self._futures), POLL_SECONDS)
+            while self._running:
+                for job in list(self._running.values()):  # repeated: a process that begins a job may miss the signal
+                    job.interrupt()
+                wait(list(self._running), POLL_SECONDS)
         except KeyboardInterrupt:
-            pass
-        for worker in list(self._workers):
-            worker.kill()
+            for job in list(self._running.values()):
+                job.kill()
+
+
+@dataclass
+class RunningJob:
+    """How to end a job that was submitted; no effect until it has a process or a task.
+
+    :param interrupt: stops it as Ctrl-C does.
+    :param kill: ends it at once.
+    """
+
+    interrupt: Callable[[], None] = lambda: None
+    kill: Callable[[], None] = lambda: None
+
+
+def _run_here(job: Job, running: RunningJob) -> None:
+    """Run a job in a worker process of this machine, and wait for its end."""
+    worker = Worker(JobService)
+    running.interrupt = worker.process.terminate
+    running.kill = worker.kill
+    try:
+        worker.receive(BUILD_SECONDS)
+        worker.send("run", job.function, job.log)
+        worker.receive(None)
+    finally:
+        close_workers([worker])
+
+
+def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job, running: RunningJob) -> None:
+    """Run a job in a task of a Ray cluster, and wait for its end."""
+    task = ray.remote(**options)(_call_in).remote(os.getcwd(), job.function)
+    running.interrupt = partial(ray.cancel, task, force=True)
+    try:
+        ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    except ray.exceptions.RayError as error:
+        raise WorkerLost(f"its process was lost: {error}") from error
 
 
 # ------------------------------------------------------------------------------------------- in a worker
