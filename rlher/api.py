@@ -286,7 +286,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     is_path = name not in agents() and (os.sep in name or Path(name).exists())
     run_path, agent = (os.path.abspath(name), None) if is_path else (None, name)
     source = AgentConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
-    run, _ = lookup.find_model(source, source.agent)
+    run, _ = lookup.find_run_and_model(source, source.agent)
     return Run(run, source)
 
 

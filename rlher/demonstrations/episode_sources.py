@@ -131,7 +131,7 @@ def without_training_aids(config: EnvConfig) -> EnvConfig:
     return replace(config, relay=RelayConfig(), reward_offset=0.0)
 
 
-class Controller:
+class CheckedController:
     """A controller whose errors are reported as the user's, and whose actions fit the environment.
 
     :param name: of the controller, for messages.
@@ -171,7 +171,7 @@ class Controller:
         return action
 
 
-def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
+def load_controller(name: str, env: gym.Env, env_id: str) -> CheckedController:
     """Return a controller for an environment.
 
     :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
@@ -186,7 +186,7 @@ def load_controller(name: str, env: gym.Env, env_id: str) -> Controller:
             f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return Controller(name, controller(env) if isinstance(controller, type) else controller, env.action_space)
+    return CheckedController(name, controller(env) if isinstance(controller, type) else controller, env.action_space)
 
 
 class RecordedActions:

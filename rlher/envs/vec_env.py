@@ -74,7 +74,7 @@ class RestartLimit:
         """Count from 0 again."""
         self._restarts = 0
 
-    def count(self, lost: WorkerLost, where: str = "") -> None:
+    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
         """Print that the process was lost, and that a new one replaces it.
 
         :param where: such as " in the episode of seed 7".
@@ -133,7 +133,7 @@ class RestorableVecEnv(VecEnvWrapper):
         :raises RunError: processes were lost too often.
         """
         while True:
-            self._limit.count(lost)
+            self._limit.count_restart(lost)
             self.restarts += 1
             try:
                 return self.rebuild(self.build_number + 1)

@@ -27,14 +27,14 @@ class Agent:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
-    :param model: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
+    :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
     :param bundled_name: name of an agent that comes with rlher; None: a run.
     :param deterministic: deterministic actions, not sampled ones.
     :param device: torch device of the model.
     """
 
     run: RunFolder
-    model: str
+    model_name: str
     bundled_name: str | None = None
     deterministic: bool = True
     device: str = "cpu"
@@ -50,13 +50,13 @@ class Agent:
 
         :raises UserError: there is no such model, or it is damaged.
         """
-        steps_text = f"after {model_file.read_timesteps(self.run.model_path(self.model)):,} steps"
-        return f"{self.model} model, {steps_text}" if self.model in MODELS else f"model {steps_text}"
+        steps_text = f"after {model_file.read_timesteps(self.run.model_path(self.model_name)):,} steps"
+        return f"{self.model_name} model, {steps_text}" if self.model_name in MODELS else f"model {steps_text}"
 
     @property
     def keys(self) -> dict[str, str]:
         """Keys that identify it in JSON output."""
-        return {"agent": self.bundled_name} if self.bundled_name else {"run": str(self.run), "model": self.model}
+        return {"agent": self.bundled_name} if self.bundled_name else {"run": str(self.run), "model": self.model_name}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
         """Load the model.
@@ -65,7 +65,7 @@ class Agent:
         :raises UserError: there is no such model, or it is damaged.
         """
         require_supported_actions(self.run.config.algo.name, env.action_space)
-        return load_model(self.run.config, self.run.model_path(self.model), env, self.device)
+        return load_model(self.run.config, self.run.model_path(self.model_name), env, self.device)
 
     def load_policy(self, env: gym.Env) -> Policy:
         """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
@@ -87,7 +87,7 @@ def find_agent(config: AgentConfig) -> Agent:
     require_usable_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    run, model = lookup.find_model(config, config.agent)
+    run, model = lookup.find_run_and_model(config, config.agent)
     return Agent(run, model, config.agent, config.deterministic, config.device)
 
 

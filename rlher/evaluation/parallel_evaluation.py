@@ -41,7 +41,7 @@ def wait_for_episodes(evaluation: EpisodeFutures) -> list[Episode]:
 
 def play_seeds(
     config: TrainConfig,
-    model: bytes,
+    model_content: bytes,
     seeds: Sequence[int],
     on_episode: Callable[[Episode], None],
     on_step: OnStep | None = None,
@@ -51,7 +51,7 @@ def play_seeds(
     The generators of random numbers and the number of threads are restored afterwards. One thread computes, because
     sums of several threads may differ in their last digit.
 
-    :param model: content of a model file of the run.
+    :param model_content: of a model file of the run.
     :param on_episode: called with each episode when it is over.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
@@ -62,7 +62,7 @@ def play_seeds(
         th.set_num_threads(1)
         set_random_seed(seeds[0])
         env = stack.enter_context(closing(make_env(config.env)))
-        policy = make_policy(load_model(config, io.BytesIO(model), env))
+        policy = make_policy(load_model(config, io.BytesIO(model_content), env))
         for seed in seeds:
             set_random_seed(seed)
             on_episode(play_episode(env, policy, seed, on_step))
@@ -75,9 +75,9 @@ class EvaluationService:
         th.set_flush_denormal(True)  # as in training.preparation
         self._config = config
 
-    def play(self, model: bytes, seeds: Sequence[int]) -> None:
+    def play(self, model_content: bytes, seeds: Sequence[int]) -> None:
         """Report each episode when it is over, and progress at each step."""
-        play_seeds(self._config, model, seeds, on_episode=report_progress, on_step=lambda *_: report_progress())
+        play_seeds(self._config, model_content, seeds, on_episode=report_progress, on_step=lambda *_: report_progress())
 
 
 class EvaluationWorkers:
@@ -96,7 +96,7 @@ class EvaluationWorkers:
         self._lock = threading.Lock()
         """Held while a worker is started: none is started after `close` has disconnected them."""
 
-    def start(self, model: bytes, episodes: int, seed: int) -> EpisodeFutures:
+    def start(self, model_content: bytes, episodes: int, seed: int) -> EpisodeFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
@@ -104,10 +104,10 @@ class EvaluationWorkers:
         seeds = range(seed, seed + episodes)
         batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
         if self._threads:
-            return [self._threads.submit(self._play, model, batch) for batch in batches]
+            return [self._threads.submit(self._play, model_content, batch) for batch in batches]
         finished: list[Episode] = []
         for batch in batches:
-            play_seeds(self._config, model, batch, finished.append)
+            play_seeds(self._config, model_content, batch, finished.append)
         future: Future[list[Episode]] = Future()
         future.set_result(finished)
         return [future]
@@ -124,7 +124,7 @@ class EvaluationWorkers:
         finally:
             close_workers(list(self._workers.values()))
 
-    def _play(self, model: bytes, seeds: Sequence[int]) -> list[Episode]:
+    def _play(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
         """Play a batch of episodes in the worker of this thread, and in those that replace it."""
         env = self._config.env
         episodes: list[Episode] = []
@@ -139,7 +139,7 @@ class EvaluationWorkers:
         while missing:
             try:
                 worker = self._worker()
-                worker.send("play", model, missing)
+                worker.send("play", model_content, missing)
                 # The environment is built before the first step.
                 worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
             except WorkerLost as lost:
@@ -147,7 +147,7 @@ class EvaluationWorkers:
                 if self._is_closed:
                     raise
                 if missing:
-                    limit.count(lost, f" in the episode of seed {missing[0]}")
+                    limit.count_restart(lost, f" in the episode of seed {missing[0]}")
         return episodes
 
     def _worker(self) -> Worker:

@@ -61,7 +61,7 @@ def export(config: ExportConfig) -> dict[str, str]:
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
-    run, model = lookup.find_model(config)
+    run, model = lookup.find_run_and_model(config)
     chosen = Agent(run, model)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.format == "onnx":
@@ -141,7 +141,7 @@ def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[s
     """
     config = chosen.run.config
     algo = config.algo
-    path = chosen.run.model_path(chosen.model)
+    path = chosen.run.model_path(chosen.model_name)
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
@@ -206,8 +206,8 @@ def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, 
     episodes = config.final_episodes
     seed = config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
-    if result.get("status") == "finished" and chosen.model in run_folder.MODELS:
-        summary = result.get("best") if chosen.model == "best" else result
+    if result.get("status") == "finished" and chosen.model_name in run_folder.MODELS:
+        summary = result.get("best") if chosen.model_name == "best" else result
         entries = summary.items() if isinstance(summary, dict) else ()
         values = {name: value for name, value in entries if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED_KEYS:

@@ -44,7 +44,7 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
         try:
             while running or not jobs.is_complete():
                 for job in jobs.next_jobs(pool.size - len(running)):
-                    running[pool.submit(job)] = job.key
+                    running[pool.submit(job)] = job.owner
                 table.update()
                 if not running:  # others run the last jobs
                     time.sleep(POLL_SECONDS)

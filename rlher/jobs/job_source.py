@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 class Job(NamedTuple):
     """A call of a function.
 
-    :param key: by which :meth:`JobSource.on_end` knows the job.
+    :param owner: the run or trial, passed on to :meth:`JobSource.on_end`.
     :param function: it can be pickled.
     :param log: file to which the output of a process of this machine is appended.
     """
 
-    key: Any
+    owner: Any
     function: Callable[[], None]
     log: Path
 
@@ -59,7 +59,7 @@ class JobSource(ABC):
         """Return at most ``free`` jobs to start now; called about once a second."""
 
     @abstractmethod
-    def on_end(self, key: Any, future: Future) -> None:
+    def on_end(self, owner: Any, future: Future) -> None:
         """Record the end of a job.
 
         :param future: has what the function raised; WorkerLost if its worker died.

@@ -199,16 +199,16 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     return runs
 
 
-def _distinct_runs(composed: Sequence[SweepRun]) -> list[SweepRun]:
+def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
-    runs: dict[str, SweepRun] = {}
-    for run in composed:
+    by_experiment: dict[str, SweepRun] = {}
+    for run in runs:
         experiment = experiment_id(run.config)
-        if experiment in runs:
-            warn(f"left out {run.name}: the same experiment as {runs[experiment].name}.")
+        if experiment in by_experiment:
+            warn(f"left out {run.name}: the same experiment as {by_experiment[experiment].name}.")
         else:
-            runs[experiment] = run
-    return list(runs.values())
+            by_experiment[experiment] = run
+    return list(by_experiment.values())
 
 
 def train_job(config: TrainConfig, command: str) -> None:

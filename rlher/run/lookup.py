@@ -39,7 +39,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def find_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
+def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
 
     :param agent: name of an agent that comes with rlher, in place of ``run``.

@@ -28,7 +28,7 @@ from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.study_storage import BASELINE
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import REASON, counted_trials, rank_trials
 
 VERDICT = "verdict.json"
@@ -77,7 +77,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
     """Write one row a trial: number, value, state, seconds, parameters, score, whether it is the baseline, reason."""
-    names = [*space, *SCORE_KEYS, BASELINE, REASON]
+    names = [*space, *SCORE_KEYS, BASELINE_ATTRIBUTE, REASON]
     rows = []
     for trial in counted_trials(study):
         seconds = trial.duration and trial.duration.total_seconds()

@@ -13,7 +13,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace
-from rlher.tuning.study_storage import BASELINE, open_study
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
 from rlher.tuning.trial_runner import TrialReporter, TrialRunner
 from rlher.tuning.trials import counted_trials, rank_trials
 
@@ -36,7 +36,7 @@ def candidate_name(number: int) -> str:
 
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
     """Return the parameters of the baseline and of the best trials, by number."""
-    baseline = [trial.params for trial in counted_trials(study) if BASELINE in trial.user_attrs]
+    baseline = [trial.params for trial in counted_trials(study) if BASELINE_ATTRIBUTE in trial.user_attrs]
     best = [trial for trial in rank_trials(study, space) if trial.params not in baseline]
     return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 

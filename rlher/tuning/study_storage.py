@@ -32,8 +32,8 @@ RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
-IDENTITY = "rlher"
-BASELINE = "baseline"
+IDENTITY_ATTRIBUTE = "rlher"
+BASELINE_ATTRIBUTE = "baseline"
 """User attributes of a study, and of its trial 0."""
 
 
@@ -165,11 +165,11 @@ def open_study(
     :raises UserError: a study of this name has another identity.
     """
     study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
-    stored = study.user_attrs.get(IDENTITY)
+    stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)
     if stored is None:
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued
-            study.enqueue_trial(baseline, user_attrs={BASELINE: True}, skip_if_exists=True)
-        study.set_user_attr(IDENTITY, identity)
+            study.enqueue_trial(baseline, user_attrs={BASELINE_ATTRIBUTE: True}, skip_if_exists=True)
+        study.set_user_attr(IDENTITY_ATTRIBUTE, identity)
         return study, True
     if not isinstance(stored, dict):
         raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")

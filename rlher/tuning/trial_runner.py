@@ -19,7 +19,7 @@ from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains
-from rlher.tuning.study_storage import BASELINE, wait_for_database
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, wait_for_database
 from rlher.tuning.trials import counted_trials
 
 
@@ -144,7 +144,7 @@ class TrialReporter:
         value = score_run(self.rows).auc if self._objective == "auc" else self.rows[-1]["success_rate"]
         self._trial.report(value, self._step)
         # The baseline is never pruned, because candidates are compared with it.
-        return BASELINE not in self._trial.user_attrs and self._trial.should_prune()
+        return BASELINE_ATTRIBUTE not in self._trial.user_attrs and self._trial.should_prune()
 
 
 def _count_same_params(trial: Trial) -> int:

@@ -13,7 +13,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.tuning.scoring import Score
-from rlher.tuning.study_storage import BASELINE, open_storage, open_study, wait_for_database
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study, wait_for_database
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials
@@ -87,4 +87,4 @@ def require_complete(study: Study) -> None:
     assert len(trials) == TOTAL, states
     assert all(trial.state is TrialState.COMPLETE for trial in trials), states
     # Trial 0, or its retry if its worker was killed.
-    assert sum(trial.params == {"x": 3.0} and BASELINE in trial.user_attrs for trial in trials) == 1
+    assert sum(trial.params == {"x": 3.0} and BASELINE_ATTRIBUTE in trial.user_attrs for trial in trials) == 1

@@ -93,7 +93,7 @@ def test_a_connection_lost_at_the_first_heartbeat_starts_no_second_trial(tmp_pat
     sqlalchemy.event.listen(study._storage._backend.engine, "before_cursor_execute", fail)
     (job,) = TrialJobs(study, runner, 1, "quadratic").next_jobs(1)
     assert not failures
-    assert [trial.number for trial in study.trials] == [job.key.number]
+    assert [trial.number for trial in study.trials] == [job.owner.number]
 
 
 def test_database_that_cannot_be_written_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
