@@ -44,12 +44,13 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
-    states = {str(trial.system_attrs.get("fixed_params")): trial.state for trial in counted_trials(study)}
+    kept = [trial for trial in counted_trials(study) if trial.state not in (TrialState.FAIL, TrialState.PRUNED)]
+    kept_params = [trial.system_attrs.get("fixed_params") for trial in kept]  # also of trials that have not begun
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:
             params = {"candidate": number, "seed": seed}
-            is_lost = states.get(str(params)) in (TrialState.FAIL, TrialState.PRUNED)
-            study.enqueue_trial(params, skip_if_exists=not is_lost)
+            if params not in kept_params:
+                study.enqueue_trial(params)
     return study
 
 

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning import search
-from rlher.tuning.reruns import BASELINE_NUMBER, select_candidates
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, open_reruns, select_candidates
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import counted_trials
@@ -56,6 +56,18 @@ def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(params=params))
     assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE_NUMBER: {}}
+
+
+def test_missing_and_failed_reruns_are_queued() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    config = OptimizeConfig(rerun_seeds=3)
+    study = open_reruns(storage, "search", {BASELINE_NUMBER: {}}, config)
+    study.tell(study.ask(RERUN_SPACE), 1.0)
+    study.tell(study.ask(RERUN_SPACE), state=TrialState.FAIL)
+    for _ in range(2):
+        open_reruns(storage, "search", {BASELINE_NUMBER: {}}, config)
+        waiting = study.get_trials(states=[TrialState.WAITING])
+        assert [trial.system_attrs["fixed_params"]["seed"] for trial in waiting] == [2, 1]
 
 
 def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
