@@ -4,6 +4,7 @@ Only the package that an id belongs to is imported.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -74,7 +75,8 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         import_module(module)
     has_id = {module: bool(re.match(package.ids, name)) for module, package in ENV_PACKAGES.items()}
     for module in sorted(ENV_PACKAGES, key=lambda module: not has_id[module]):
-        if name in gym.registry:
+        # A package that the user's module has imported is not corrected yet (import_quietly).
+        if name in gym.registry and not (has_id[module] and module in sys.modules):
             return
         try:
             import_quietly(module)

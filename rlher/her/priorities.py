@@ -270,8 +270,10 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
         ids, weights = returned
         ids = np.array(ids)
+        if ids.dtype.kind in "iu":
+            ids = ids.astype(np.int64)  # computing with ids overflows smaller types
         weights = None if weights is None else np.array(weights, np.float64)
-        is_valid = ids.shape == (count,) and ids.dtype.kind == "i" and priority.storage.is_stored(ids).all()
+        is_valid = ids.shape == (count,) and ids.dtype == np.int64 and priority.storage.is_stored(ids).all()
         has_update = type(priority).update is not Priority.update
         if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
             return ids, weights

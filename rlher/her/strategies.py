@@ -221,7 +221,8 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         returned = strategy(request)
         chosen = np.asarray(returned)
     what = describe_value(returned)
-    if chosen.shape == (len(request),) and chosen.dtype.kind == "i":
+    if chosen.shape == (len(request),) and chosen.dtype.kind in "iu":
+        chosen = chosen.astype(np.int64)  # computing with ids overflows smaller types
         is_valid = request.is_stored(np.where(chosen < 0, desired_goal_of(chosen), chosen))
         if is_valid.all():
             return chosen

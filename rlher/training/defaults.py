@@ -141,6 +141,7 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
     """Return a note for each key without effect. It is not an error, because a recipe may have set it."""
     strategy = config.her.goal_selection_strategy
     conditions = [
+        ("checkpoint.minutes", "checkpoint.freq", config.checkpoint.freq is not None),
         ("demos.fraction", "demos.path", config.demos.path is not None),
         ("her.priority_kwargs", "her.priority", config.her.priority != "uniform"),
         ("her.goal_mix", "her.goal_selection_strategy", strategy == "mix"),

@@ -78,7 +78,7 @@ class WandbTracker:
         with contextlib.chdir(Path(__file__).parent):
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "rlher"),
-                name=f"{run.config.algo.name}/{run.folder.name}",
+                name=f"{run.config.algo.label}/{run.folder.name}",
                 dir=folder,
                 config=asdict(run.config),
                 # Neither is needed, and git would run what the .git/config of the current folder names.

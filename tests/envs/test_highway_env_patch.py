@@ -8,6 +8,7 @@ from highway_env.road.road import RoadNetwork
 from highway_env.vehicle.objects import RoadObject
 
 from rlher.envs import highway_env_patch
+from rlher.envs.registration import require_registered
 from tests.support.modules import fresh_module
 
 highway_env_patch.patch_highway_env()
@@ -24,6 +25,12 @@ def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
     if observe:
         original = fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
         monkeypatch.setattr(KinematicsGoalObservation, "observe", original)
+
+
+def test_a_package_that_was_imported_before_is_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpatch(monkeypatch, observe=False)
+    require_registered("parking-v0")
+    assert RoadNetwork.get_closest_lane_index is highway_env_patch.closest_lane_index
 
 
 def play(env_id: str, config: dict, steps: int, seed: int = 0) -> list[tuple]:

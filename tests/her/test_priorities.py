@@ -33,7 +33,7 @@ def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
     class UserPriority(Priority):
         def sample(self, count, rng):
             ids = self.storage.sample(count, rng)
-            return returned(ids) if self.is_wrong else (ids, None)
+            return returned(ids) if self.is_wrong else (ids.astype(np.int32), None)
 
     UserPriority.is_wrong = False
     buffer = make_buffer(priority=UserPriority)

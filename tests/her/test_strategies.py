@@ -152,6 +152,16 @@ def test_a_function_can_be_a_strategy():
     assert goals[1::3].tolist() == [finals[-1 - goal] for goal in original[1::3]]
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint16, np.uint64])
+def test_a_strategy_may_return_integers_of_any_type(dtype):
+    batches = []
+    for strategy in (lambda request: request.episode_last_ids, lambda request: request.episode_last_ids.astype(dtype)):
+        buffer = make_buffer(500, goal_selection_strategy=strategy, seed=1)
+        Player(buffer).play([True])
+        batches.append(buffer.sample(50).observations["desired_goal"])
+    assert (batches[0] == batches[1]).all()
+
+
 @pytest.mark.parametrize(
     "weights", [{"futur": 1}, {"mix": 1}, {"MIX": 1}, {"future": -1}, {"future": 0}, {"final": float("nan")}]
 )

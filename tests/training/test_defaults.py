@@ -7,7 +7,7 @@ import pytest
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import CheckpointConfig, EngineConfig, TrainConfig
 from rlher.training import defaults, worker_processes
 from rlher.training.defaults import resolve_defaults
 
@@ -82,6 +82,7 @@ ENERGY = HerConfig(priority_kwargs={"height": 2, "step_seconds": 0.04})
         (TrainConfig(algo=SMALL, her=ENERGY), ["her.priority_kwargs"]),
         (TrainConfig(algo=SMALL, her=replace(ENERGY, priority="energy")), []),
         (TrainConfig(algo=SMALL, her=HerConfig(goal_mix={"final": 1.0})), ["her.goal_mix"]),
+        (TrainConfig(algo=SMALL, checkpoint=CheckpointConfig(freq=None, minutes=5.0)), ["checkpoint.minutes"]),
     ],
 )
 def test_keys_without_effect_are_noted(config: TrainConfig, named: list[str]) -> None:
