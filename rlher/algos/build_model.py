@@ -94,40 +94,37 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         seed=config.seed,
         options=_options(config),
     )
-    model = _construct(config, venv, config.device, **arguments)
+    model = _construct_model(config, venv, config.device, **arguments)
     _require_fast_update(config, model)
     return model
 
 
-def cloning_values(config: TrainConfig) -> dict[str, float]:
+def behavioural_cloning_keys(config: TrainConfig) -> dict[str, float]:
     """Return the values of the keys of behavioural cloning, by key."""
     return {"demos.bc_weight": config.demos.bc_weight, "demos.pretrain_updates": config.demos.pretrain_updates}
 
 
 def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
-    """Raise UserError if the model has no fast update, and a key that changes what is learnt needs it."""
-    reason = model.fallback_reason
-    if reason is not None:
+    """Raise UserError if something that changes what is learnt needs the fast update or an actor, and there is none."""
+    fallback_reason = model.fallback_reason
+    no_actor = None if isinstance(model, ActorCritic) else f"algo={config.algo.name} has no actor"
+    unusable: list[str] = []
+    if fallback_reason or no_actor:
+        unusable += [f"{key}={value}" for key, value in behavioural_cloning_keys(config).items() if value]
+    if fallback_reason:
         own, base = type(model), ALGORITHMS[config.algo.name].load()
-        methods = [name for name in FAST_UPDATE_METHODS if getattr(own, name, None) is not getattr(base, name, None)]
-        if methods:
-            raise UserError(f"{config.algo.model} defines {', '.join(methods)}, which is not called: {reason}.")
+        changed = [name for name in FAST_UPDATE_METHODS if getattr(own, name, None) is not getattr(base, name, None)]
+        unusable += [f"{name} of {config.algo.model}" for name in changed]
         if type(model.replay_buffer.priority).update is not Priority.update:  # type: ignore[union-attr]
-            raise UserError(f"her.priority={config.her.priority} cannot be used: {reason}; leave it out.")
-    elif not isinstance(model, ActorCritic):
-        reason = f"algo={config.algo.name} has no actor"
-    for name, value in cloning_values(config).items():
-        if value and reason is not None:
-            raise UserError(
-                f"{name}={value} cannot be used: {reason}; leave it out. "
-                "demos=<dataset> alone works with every algorithm."
-            )
+            unusable.append(f"her.priority={config.her.priority}")
+    if unusable:
+        raise UserError(f"{', '.join(unusable)} cannot be used: {fallback_reason or no_actor}; leave it out.")
 
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
-        return _construct(config, venv, device, seed=0, buffer_size=1)
+        return _construct_model(config, venv, device, seed=0, buffer_size=1)
 
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
@@ -161,7 +158,7 @@ def _options(config: TrainConfig) -> UpdateOptions:
     )
 
 
-def _construct(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
+def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:

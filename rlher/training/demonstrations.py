@@ -10,7 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.build_model import cloning_values
+from rlher.algos.build_model import behavioural_cloning_keys
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
@@ -29,7 +29,7 @@ CHUNK = 100
 def validate_demonstrations(config: TrainConfig) -> None:
     """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
     path = config.demos.path
-    for name, value in cloning_values(config).items():
+    for name, value in behavioural_cloning_keys(config).items():
         if value and path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
     if not (config.total_timesteps or config.demos.pretrain_updates):
