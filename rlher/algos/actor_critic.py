@@ -117,8 +117,8 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------------------- demonstrations
 
-    def pretrain(self, updates: int, batch_size: int) -> float:
-        """Update the actor by behavioural cloning of the demonstrations, and return the mean loss.
+    def pretrain(self, updates: int, batch_size: int) -> None:
+        """Update the actor by behavioural cloning of the demonstrations.
 
         The goals are those of the demonstrations; with virtual ones, the success rate is lower.
 
@@ -126,15 +126,12 @@ class ActorCritic(FastUpdate):
         """
         buffer: Any = self.replay_buffer
         self._update_learning_rate([self.actor.optimizer])
-        total = th.zeros((), device=self.device)
         for _ in range(updates):
             samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             distances, _ = self._distances(self._features(samples.observations), samples.actions)
             loss = distances.mean()
             # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
-            total += loss.detach()
-        return float(total) / updates
 
     def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss plus ``options.bc_weight`` times the cloning loss, and the cloning loss.

@@ -77,11 +77,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().update_targets()
         polyak_update(self.actor_params, self._actor_target_params, self.tau)
 
-    def pretrain(self, updates: int, batch_size: int) -> float:
+    def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
-        loss = super().pretrain(updates, batch_size)
+        super().pretrain(updates, batch_size)
         polyak_update(self.actor_params, self._actor_target_params, 1.0)
-        return loss
 
     def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
         """Return the actor's action."""

@@ -23,7 +23,7 @@ from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
-from rlher.her.strategies import Strategy, StrategyOptions, mix, resolve_strategy
+from rlher.her.strategies import Strategy, mix, resolve_strategy
 from rlher.her.trajectories import Trajectory, store
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -136,8 +136,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if optimize_memory_usage:
             raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once anyway.")
         goal_size = _goal_size(observation_space)
-        options = StrategyOptions(gamma, goal_selection_kwargs, goal_mix, goal_mix_start)
-        strategy = resolve_strategy(goal_selection_strategy, options)
+        strategy = resolve_strategy(
+            goal_selection_strategy,
+            gamma=gamma,
+            kwargs=goal_selection_kwargs,
+            mix_weights=goal_mix,
+            mix_start=goal_mix_start,
+        )
         if goal_part_weights is not None:
             _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.

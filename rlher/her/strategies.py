@@ -161,55 +161,52 @@ STRATEGIES: dict[str, Callable[..., Ids]] = {
 """Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
 
 
-@dataclass
-class StrategyOptions:
-    """Arguments of the strategies that have any.
-
-    :param gamma: of :func:`geometric`.
-    :param kwargs: keyword arguments of the user's functions and classes, also of those in a mix.
-    :param mix: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``; ``"original"`` is
-        :func:`original`. None: :data:`DEFAULT_MIX`.
-    :param mix_start: the ``start`` of :func:`mix`.
-    """
-
-    gamma: float
-    kwargs: Mapping[str, Any] | None = None
-    mix: Mapping[str | Strategy, float] | None = None
-    mix_start: int = 0
-
-
-def resolve_strategy(name: str | Enum | Strategy, options: StrategyOptions) -> Strategy:
+def resolve_strategy(
+    name: str | Enum | Strategy,
+    *,
+    gamma: float,
+    kwargs: Mapping[str, Any] | None = None,
+    mix_weights: Mapping[str | Strategy, float] | None = None,
+    mix_start: int = 0,
+) -> Strategy:
     """Return a strategy, with its arguments bound.
 
     :param name: of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its ``module:name``.
+    :param gamma: of :func:`geometric`.
+    :param kwargs: keyword arguments of the user's functions and classes, also of those in a mix.
+    :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
+        ``"original"`` is :func:`original`. None: :data:`DEFAULT_MIX`.
+    :param mix_start: the ``start`` of :func:`mix`.
     :raises ValueError: no such strategy; in a mix also a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
     """
-    strategy = _resolve("her.goal_selection_strategy", name, options)
+    strategy = _resolve("her.goal_selection_strategy", name, gamma, kwargs)
     if strategy is not mix:
         return strategy
-    weights: Mapping[Any, float] = DEFAULT_MIX if options.mix is None else options.mix
-    parts = [original if part == ORIGINAL else _resolve("her.goal_mix", part, options) for part in weights]
+    weights: Mapping[Any, float] = DEFAULT_MIX if mix_weights is None else mix_weights
+    parts = [original if part == ORIGINAL else _resolve("her.goal_mix", part, gamma, kwargs) for part in weights]
     strategies = list(zip(parts, weights.values(), strict=True))
     is_finite = all(0 <= weight < np.inf for weight in weights.values())
     if mix in parts or not is_finite or not any(weights.values()):
         raise ValueError(f"goal_mix={weights} is invalid; use finite weights of at least 0, one above 0, without mix.")
-    return partial(mix, strategies=strategies, start=options.mix_start)
+    return partial(mix, strategies=strategies, start=mix_start)
 
 
-def _resolve(key: str, name: str | Enum | Strategy, options: StrategyOptions) -> Callable[..., Ids]:
+def _resolve(
+    key: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
+) -> Callable[..., Ids]:
     """Return a strategy, with its arguments bound except for those of :func:`mix`.
 
     :param key: config key that names it, for messages.
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
         user_strategy = name if callable(name) else import_object(key, name)
-        bound = bind_arguments(key, user_strategy, options.kwargs or {})
+        bound = bind_arguments(key, user_strategy, kwargs or {})
         return partial(_call_user_strategy, bound, getattr(user_strategy, "__name__", type(user_strategy).__name__))
     known = (name.name if isinstance(name, Enum) else str(name)).lower()
     if known not in STRATEGIES:
         raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    return partial(geometric, gamma=options.gamma) if known == "geometric" else STRATEGIES[known]
+    return partial(geometric, gamma=gamma) if known == "geometric" else STRATEGIES[known]
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Ids:

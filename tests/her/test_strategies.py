@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her import STRATEGIES
-from rlher.her.strategies import GoalRequest, StrategyOptions, desired_goal_of, resolve_strategy
+from rlher.her.strategies import GoalRequest, desired_goal_of, resolve_strategy
 from tests.support.her_play import Player, make_buffer
 
 GAMMA = 0.95
@@ -34,7 +34,7 @@ def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
         achieved_goals=lambda ids: ids[:, None],
         is_stored=lambda ids: ids >= 0,
     )
-    return resolve_strategy(name, StrategyOptions(gamma, **options))(request) - first
+    return resolve_strategy(name, gamma=gamma, **options)(request) - first
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,7 +92,7 @@ def test_geometric_offsets_are_discounted(t, T, gamma):
 
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
-    ids = sample_many("mix", 48, 50, count=50_000, mix=weights) + 100
+    ids = sample_many("mix", 48, 50, count=50_000, mix_weights=weights) + 100
     counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == desired_goal_of(148))]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
@@ -100,7 +100,7 @@ def test_mix_follows_its_weights():
 @pytest.mark.parametrize(("start", "goals"), [(20, {149}), (21, {148, 149})])
 def test_mix_has_its_weights_from_the_start_on(start, goals):
     """Twenty transitions are stored."""
-    ids = sample_many("mix", 48, 50, count=100, mix={"final": 1}, mix_start=start) + 100
+    ids = sample_many("mix", 48, 50, count=100, mix_weights={"final": 1}, mix_start=start) + 100
     assert set(ids) == goals
 
 
@@ -124,12 +124,11 @@ def test_desired_goals_are_those_of_all_stored_transitions(per_row, n_steps):
 
 
 def test_strategies_are_found_by_name_and_by_sb3s_enumeration():
-    options = StrategyOptions(GAMMA)
     for name in STRATEGIES:
-        strategy = resolve_strategy(name, options)
+        strategy = resolve_strategy(name, gamma=GAMMA)
         assert getattr(strategy, "func", strategy) is STRATEGIES[name]
     for member in SB3Strategy:
-        assert resolve_strategy(member, options) is resolve_strategy(member.name, options)
+        assert resolve_strategy(member, gamma=GAMMA) is resolve_strategy(member.name, gamma=GAMMA)
 
 
 def test_a_function_can_be_a_strategy():
@@ -167,4 +166,4 @@ def test_a_strategy_may_return_integers_of_any_type(dtype):
 )
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        resolve_strategy("mix", StrategyOptions(GAMMA, mix=weights))
+        resolve_strategy("mix", gamma=GAMMA, mix_weights=weights)

@@ -69,7 +69,7 @@ class EvaluationCallback(BaseCallback):
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model; not after one failed."""
-        self._freq = run.config.eval.freq or run.config.total_timesteps
+        self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_defaults
         self._next_step = self._freq
         self._started = time.monotonic()
 
