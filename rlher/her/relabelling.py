@@ -50,26 +50,26 @@ class Relabeller:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         # With relay sub-goals the goal may change at each step. The stored reward is for the goal after the step, but
         # the row holds the goal before it. So all rewards are recomputed, not only the virtual ones.
-        goal_moves = self.goal_part_weights is not None
-        virtual = slice(n_original, None)
-        recomputed = slice(None) if goal_moves else virtual
-        if goal_moves or n_original < len(ids):
+        first = n_original if self.goal_part_weights is None else 0
+        if first < len(ids):
             self.reward_and_done.observe(storage)
         positions = storage.positions(ids)
-        rows, next_obs = storage.transitions(ids, positions)
+        rows = storage.rows_at(positions)
         desired = rows["obs"][DESIRED_GOAL]
-        new_goals = desired[virtual]
+        goals = desired[first:]
         if n_original < len(ids):
-            new_goals = self._new_goals(storage, ids[virtual], rows["episode"][virtual], rng)
-        desired[virtual] = new_goals
-        goals = desired if goal_moves else new_goals  # new_goals have the precision of the environment
-        next_obs[DESIRED_GOAL][recomputed] = desired[recomputed]
+            new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
+            desired[n_original:] = new_goals
+            if first == n_original:
+                goals = new_goals  # which have the precision of the environment
         if self.n_steps > 1:
-            return self._sum_steps(storage, ids, rows, goals, recomputed)
+            return self._sum_steps(storage, ids, rows, goals, first)
+        next_obs = storage.next_obs(ids, rows["episode"])
+        next_obs[DESIRED_GOAL][first:] = goals
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if len(goals):
-            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
-                storage, positions[recomputed], rows[recomputed], goals
+            rewards[first:], dones[first:] = self.reward_and_done.rewards_and_dones(
+                storage, positions[first:], rows[first:], goals
             )
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
@@ -99,7 +99,7 @@ class Relabeller:
         return goals
 
     def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first: int
     ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
@@ -107,7 +107,7 @@ class Relabeller:
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
         :param goals: under which rewards are recomputed at every step.
-        :param recomputed: the transitions that these goals belong to.
+        :param first: index of the transition that the first of these goals belongs to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
         last = storage.last_id.take(rows["episode"])[:, None]
@@ -115,15 +115,14 @@ class Relabeller:
         steps = storage.rows.take(positions)
         rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
         if len(goals):
-            flat_positions, flat_steps = positions[recomputed].reshape(-1), steps[recomputed].reshape(-1)
+            flat_positions, flat_steps = positions[first:].reshape(-1), steps[first:].reshape(-1)
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
             new = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
-            rewards[recomputed] = new[0].reshape(-1, self.n_steps)
-            dones[recomputed] = new[1].reshape(-1, self.n_steps)
+            rewards[first:] = new[0].reshape(-1, self.n_steps)
+            dones[first:] = new[1].reshape(-1, self.n_steps)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
-        ends = ids + taken - 1
-        _, next_obs = storage.transitions(ends, storage.positions(ends))
-        next_obs[DESIRED_GOAL][recomputed] = goals
+        next_obs = storage.next_obs(ids + taken - 1, rows["episode"])
+        next_obs[DESIRED_GOAL][first:] = goals
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 

@@ -124,7 +124,8 @@ class RewardAndDone:
         ids = storage.ids_since(since)
         for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice
             positions = storage.positions(part)
-            rows, next_obs = storage.transitions(part, positions)
+            rows = storage.rows_at(positions)
+            next_obs = storage.next_obs(part, rows["episode"])
             # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
             if self.statistics.reward_at_goal is None:

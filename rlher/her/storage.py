@@ -335,17 +335,19 @@ class Storage:
         """Return whether these are ids of demonstrations."""
         return ids >> RING_SHIFT == self.n_envs
 
-    def transitions(self, ids: Ids, positions: Positions) -> tuple[NDArray, NDArray]:
-        """Return (n,) packed rows of transitions, and the observations that follow them, as copies.
+    def rows_at(self, positions: Positions) -> NDArray:
+        """Return (n,) packed rows of the transitions at these positions, as a copy."""
+        return self._opaque_rows[positions].view(self.layout.row)
 
-        :param ids: (n,) of the transitions.
-        :param positions: (n,) of the transitions.
+    def next_obs(self, ids: Ids, episodes: NDArray[np.integer]) -> NDArray:
+        """Return (n,) packed observations that follow transitions, as a copy.
+
+        :param episodes: (n,) episodes of the transitions.
         """
-        rows = self._opaque_rows[positions].view(self.layout.row)
         next_obs = self._opaque_obs[self.positions(ids + 1)].view(self.layout.observation)
-        at_end = np.flatnonzero(ids == self.last_id.take(rows["episode"]))
-        next_obs[at_end] = self.last_obs.take(rows["episode"][at_end])
-        return rows, next_obs
+        at_end = np.flatnonzero(ids == self.last_id.take(episodes))
+        next_obs[at_end] = self.last_obs.take(episodes[at_end])
+        return next_obs
 
     # ------------------------------------------------------------------------------------ files and pickling
 

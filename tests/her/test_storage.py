@@ -17,7 +17,8 @@ def transitions(buffer):
     storage = buffer.storage
     ids = storage.all_ids()
     positions = storage.positions(ids)
-    rows, next_obs = storage.transitions(ids, positions)
+    rows = storage.rows_at(positions)
+    next_obs = storage.next_obs(ids, rows["episode"])
     episodes = rows["episode"]
     assert (storage.first_id[episodes] <= ids).all()
     assert (ids <= storage.last_id[episodes]).all()
