@@ -119,9 +119,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     if config.resume is not None:
         raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.jobs import job_pool
-    from rlher.tuning import TRIAL_MODULES
+    from rlher.training.worker_processes import TRIAL_WORKER_MODULES
 
-    job_pool.start_fork_server_for_jobs(config, TRIAL_MODULES)  # it imports torch at the same time as the next line
+    # It imports torch at the same time as the next line.
+    job_pool.start_fork_server_for_jobs(config, TRIAL_WORKER_MODULES)
     from rlher.tuning import search
 
     return search.optimize(config, command_line)

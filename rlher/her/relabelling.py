@@ -98,9 +98,7 @@ class Relabeller:
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
-    def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first: int
-    ) -> RelabelledBatch:
+    def _sum_steps(self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first: int) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain

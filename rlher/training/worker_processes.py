@@ -12,8 +12,10 @@ from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
 
-RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the fork server imports for the workers of a run."""
+# What the fork server imports, so that worker processes start at once; a name that does not exist is ignored.
+RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+SWEEP_WORKER_MODULES = ("rlher.training.resume", "sb3_contrib", "scipy.stats")
+TRIAL_WORKER_MODULES = ("rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
 
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
@@ -49,7 +51,7 @@ def start_fork_server_for(config: TrainConfig) -> None:
     the same time.
     """
     if envs_in_workers(config) or eval_workers(config):
-        start_fork_server(RUN_MODULES)
+        start_fork_server(RUN_WORKER_MODULES)
 
 
 def require_no_sweep_keys(config: TrainConfig) -> None:
