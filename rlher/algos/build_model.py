@@ -1,4 +1,7 @@
-"""Models built from configs: Stable-Baselines3's algorithms with the fast update and rlher's replay buffer."""
+"""Models built from configs: Stable-Baselines3's algorithms with the fast update and rlher's replay buffer.
+
+To add an algorithm, see :mod:`rlher.config.algorithms`.
+"""
 
 import inspect
 from dataclasses import asdict, fields

@@ -74,7 +74,7 @@ class FastUpdate(TrainingLoop):
     fallback_reason = None
     _unsaved_attributes: Sequence[str] = ()
     """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
-    _reads_vectors = False
+    _reads_only_vectors = False
 
     def __init__(self, *args: Any, options: UpdateOptions | None = None, **kwargs: Any) -> None:
         self.options = options or UpdateOptions()
@@ -126,7 +126,7 @@ class FastUpdate(TrainingLoop):
         before = set(vars(self))
         policy_network = self.networks()[0]
         self._features = make_feature_fn(policy_network)
-        self._reads_vectors = vector_keys(policy_network) is not None
+        self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
         self._unsaved_attributes = [*vars(self).keys() - before, "_unsaved_attributes"]
 
@@ -192,7 +192,7 @@ class FastUpdate(TrainingLoop):
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """Return the same actions as Stable-Baselines3, in two thirds of the time if all keys are vectors."""
-        if not self._reads_vectors:
+        if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
             features = self._features(observation)

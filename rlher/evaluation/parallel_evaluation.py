@@ -1,7 +1,8 @@
 """Play evaluation episodes in worker processes beside training, or in this process.
 
 The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each is played in a new
-environment, and every episode has its own seed. So the results do not depend on the number of processes.
+environment, and every episode has its own seed. So the results do not depend on the number of processes. A process that
+is lost is replaced; why it was lost is found in :mod:`rlher.core.workers`.
 """
 
 import io

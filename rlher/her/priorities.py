@@ -105,7 +105,7 @@ class TDError(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
-        self.entered = np.zeros(storage.n_envs, np.int64)  # per environment: transitions entered into the tree
+        self.entered_per_env = np.zeros(storage.n_envs, np.int64)  # transitions in the tree
         self.greatest = 1.0
         self.batches = 0
 
@@ -133,9 +133,9 @@ class TDError(Priority):
         self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if (self.entered != self.storage.ring_added[: self.storage.n_envs]).any():
-            self.tree.set(self.storage.positions(self.storage.ids_since(self.entered)), self.greatest)
-            self.entered = self.storage.ring_added[: self.storage.n_envs].copy()
+        if (self.entered_per_env != self.storage.ring_added[: self.storage.n_envs]).any():
+            self.tree.set(self.storage.positions(self.storage.ids_since(self.entered_per_env)), self.greatest)
+            self.entered_per_env = self.storage.ring_added[: self.storage.n_envs].copy()
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""
@@ -154,7 +154,7 @@ class TDError(Priority):
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
         self.tree.set(positions, priorities)
-        self.entered = self.storage.ring_added[: self.storage.n_envs].copy()
+        self.entered_per_env = self.storage.ring_added[: self.storage.n_envs].copy()
         self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
 
 
@@ -180,13 +180,13 @@ class Energy(Priority):
     def __init__(
         self, storage: Storage, floor: float = 0.1, height: int | None = None, step_seconds: float | None = None
     ) -> None:
-        self.size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
+        self.goal_size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
         is_plain = height is None and step_seconds is None
-        has_units = height in range(self.size) and step_seconds is not None and 0 < step_seconds < np.inf
+        has_units = height in range(self.goal_size) and step_seconds is not None and 0 < step_seconds < np.inf
         if not (0 < floor <= 1 and (is_plain or has_units)):
             raise ValueError(
                 f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
-                f"most 1, and both or none of an index from 0 to {self.size - 1} and a finite number above 0."
+                f"most 1, and both or none of an index from 0 to {self.goal_size - 1} and a finite number above 0."
             )
         super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
         self.floor = floor
@@ -230,7 +230,7 @@ class Energy(Priority):
         storage = self.storage
         positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
         goals = [storage.rows["obs"][ACHIEVED_GOAL][positions[:1]], storage.next_achieved[positions]]
-        path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.size] for goal in goals], dtype=np.float64)
+        path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.goal_size] for goal in goals], dtype=np.float64)
         moves = np.diff(path, axis=0)
         squared = (moves**2).sum(axis=1)
         if self.height is None or self.step_seconds is None:

@@ -24,7 +24,7 @@ from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
 from rlher.her.strategies import Strategy, mix, resolve_strategy
-from rlher.her.trajectories import Trajectory, store
+from rlher.her.trajectories import Trajectory, store_demonstrations
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
 
@@ -137,11 +137,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once anyway.")
         goal_size = _goal_size(observation_space)
         strategy = resolve_strategy(
-            goal_selection_strategy,
-            gamma=gamma,
-            kwargs=goal_selection_kwargs,
-            mix_weights=goal_mix,
-            mix_start=goal_mix_start,
+            goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
         )
         if goal_part_weights is not None:
             _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
@@ -192,7 +188,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
-        store(storage, demonstrations, self.action_space)
+        store_demonstrations(storage, demonstrations, self.action_space)
         self.storage = storage
         self.reset()
 

@@ -82,7 +82,7 @@ class RewardStatistics:
 class RewardAndDone:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
 
-    :param compute_reward: called only where it is needed.
+    :param reward_function: called only where it is needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
         - ``keep``: the same as under the original goal, as in SB3.
@@ -97,7 +97,7 @@ class RewardAndDone:
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
-    compute_reward: RewardFunction
+    reward_function: RewardFunction
     relabel_done: str = "auto"
     keep_goal_independent: bool = True
     ends_on_success: bool | None = None
@@ -190,7 +190,7 @@ class RewardAndDone:
     def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         infos = None if storage.infos is None else list(storage.infos[positions])
-        return self.compute_reward(storage.next_achieved.take(positions, axis=0), goals, infos)
+        return self.reward_function(storage.next_achieved.take(positions, axis=0), goals, infos)
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:

@@ -29,11 +29,11 @@ class RewardFunction:
     wrong rewards. The first call compares some rows with single calls. After any difference every call loops over the
     rows, after one warning.
 
-    :param find: returns the function. It is called for every batch, because environments may be built again.
+    :param get_function: returns the function. It is called for every batch, because environments may be built again.
     """
 
-    def __init__(self, find: Callable[[], Callable[..., Any]]) -> None:
-        self.find = find
+    def __init__(self, get_function: Callable[[], Callable[..., Any]]) -> None:
+        self.get_function = get_function
         self._vectorised: bool | None = None
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
@@ -46,7 +46,7 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        call = self.find()
+        call = self.get_function()
         infos = [{}] * count if infos is None else _copies(infos)
         if self._vectorised is None:
             problem = batch_problem(call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])

@@ -16,10 +16,10 @@ from rlher.core.files import atomic_write
 from rlher.core.safe_files import open_arrays
 from rlher.her.storage import Storage
 
-VERSION = 12
-STATE = "state"
+FILE_VERSION = 12
+METADATA_ARRAY = "state"
 """Name of the array that holds the metadata of the file, as JSON text."""
-PREFIX = "priorities/"
+PRIORITY_PREFIX = "priorities/"
 """Prefix of the names of the priorities' arrays."""
 
 
@@ -32,7 +32,7 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
     :raises OSError: it cannot be written; the file is unchanged.
     """
     state = {
-        "version": VERSION,
+        "version": FILE_VERSION,
         "layout": storage.layout.description,
         "sizes": storage.ring_sizes.tolist(),
         "n_envs": storage.n_envs,
@@ -41,8 +41,8 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
         "extra": extra,
     }
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
-        arrays: Any = {f"{PREFIX}{name}": array for name, array in priorities.items()} | storage.state_dict()
-        np.savez(file, **{STATE: np.array(json.dumps(state)), **arrays})
+        arrays: Any = {f"{PRIORITY_PREFIX}{name}": array for name, array in priorities.items()} | storage.state_dict()
+        np.savez(file, **{METADATA_ARRAY: np.array(json.dumps(state)), **arrays})
 
 
 def load(
@@ -56,8 +56,8 @@ def load(
     """
     with open_arrays(Path(path)) as stored:
         arrays = dict(stored)
-    state = json.loads(str(arrays.pop(STATE))) if STATE in arrays else {}
-    if state.get("version") != VERSION:
+    state = json.loads(str(arrays.pop(METADATA_ARRAY))) if METADATA_ARRAY in arrays else {}
+    if state.get("version") != FILE_VERSION:
         raise ValueError("it holds no replay buffer that this version can read; check the path")
     sizes, n_envs = state["sizes"], state["n_envs"]
     storage = make_storage(sum(sizes[n_envs:]))
@@ -67,5 +67,6 @@ def load(
         raise ValueError(f"it has buffer_size={sum(sizes[:n_envs])} and n_envs={n_envs}; use the same")
     storage.ring_added[:], storage.ring_running[:] = state["added"], state["running"]
     storage.load_state_dict(arrays)
-    priorities = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
+    prefix = PRIORITY_PREFIX
+    priorities = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     return storage, state["extra"], priorities

@@ -163,9 +163,9 @@ STRATEGIES: dict[str, Callable[..., Ids]] = {
 
 def resolve_strategy(
     name: str | Enum | Strategy,
-    *,
     gamma: float,
     kwargs: Mapping[str, Any] | None = None,
+    *,
     mix_weights: Mapping[str | Strategy, float] | None = None,
     mix_start: int = 0,
 ) -> Strategy:

@@ -33,7 +33,7 @@ class Trajectory:
         return len(self.rewards)
 
 
-def store(storage: Storage, trajectories: Sequence[Trajectory], action_space: spaces.Space) -> None:
+def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], action_space: spaces.Space) -> None:
     """Store trajectories as demonstrations, with continuous actions scaled to [-1, 1] as SB3 stores them.
 
     :param storage: made for as many demonstration steps as the trajectories have.

@@ -112,7 +112,7 @@ class PretrainCallback(BaseCallback):
             self.model.pretrain(min(CHUNK, updates - done), self._config.algo.batch_size)
             self._progress.show_updates("pretraining updates", min(done + CHUNK, updates), updates)
         if updates:
-            self._evaluations.evaluate()
+            self._evaluations.start_evaluation()
 
     def _on_step(self) -> bool:
         return True

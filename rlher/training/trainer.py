@@ -69,10 +69,10 @@ class Trainer:
         self.config = run.config
         self.model = setup.model
         self.result = RunResult()
-        self.stop = StopRequest()
-        self.workers = EvaluationWorkers(self.config)
-        self.evaluation_callback = EvaluationCallback(run, self.workers, on_evaluation)
-        self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop)
+        self.stop_request = StopRequest()
+        self.evaluation_workers = EvaluationWorkers(self.config)
+        self.evaluation_callback = EvaluationCallback(run, self.evaluation_workers, on_evaluation)
+        self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop_request)
         self.user_callbacks = setup.callbacks
         self._started = setup.started
         self._evaluate_at_end = evaluate_at_end
@@ -88,7 +88,7 @@ class Trainer:
         self.model.set_logger(logger)
         if tracker is not None:
             logger.output_formats.append(tracker)
-        with closing(self.workers), self.stop.catch_signals():
+        with closing(self.evaluation_workers), self.stop_request.catch_signals():
             (self.run.folder / RESULT).unlink(missing_ok=True)  # of a run that is extended
             try:
                 with self._record_status():
@@ -121,7 +121,7 @@ class Trainer:
             callbacks: list[BaseCallback] = [self.checkpoint_callback, self.evaluation_callback, DiagnosticsCallback()]
             callbacks += [*self.user_callbacks, progress]
             if is_new:
-                callbacks.append(PretrainCallback(config, self.evaluation_callback, progress, self.stop))
+                callbacks.append(PretrainCallback(config, self.evaluation_callback, progress, self.stop_request))
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
@@ -141,17 +141,17 @@ class Trainer:
         evaluations = self.evaluation_callback
         episodes = self.config.eval.final_episodes
         seed = self.config.eval.seed + FINAL_SEED_OFFSET
-        last = model_file.to_bytes(self.model)
         best_steps = self.model.num_timesteps
-        row = best_row(evaluations.rows)
-        if evaluations.best_model is None or row is None or row["timesteps"] >= best_steps:
-            evaluations.best_model = last
-            evaluations.write_best_model()
-        else:
+        if evaluations.best_model is not None and (row := best_row(evaluations.rows)) is not None:
             best_steps = row["timesteps"]
-        best = evaluations.best_model
-        last_episodes = self.workers.start(last, episodes, seed)
-        best_episodes = last_episodes if best == last else self.workers.start(best, episodes, seed)
+        is_last_best = best_steps >= self.model.num_timesteps
+        last_model = model_file.to_bytes(self.model)
+        if is_last_best or evaluations.best_model is None:
+            evaluations.best_model = last_model
+            evaluations.write_best_model()
+        last_episodes = best_episodes = self.evaluation_workers.start(last_model, episodes, seed)
+        if not is_last_best:
+            best_episodes = self.evaluation_workers.start(evaluations.best_model, episodes, seed)
         self.result.final = summarize(wait_for_episodes(last_episodes))
         self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best_steps}
 

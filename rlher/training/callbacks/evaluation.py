@@ -1,4 +1,7 @@
-"""The callback that evaluates the model during training and keeps the best one; each may be kept and filmed."""
+"""The callback that evaluates the model during training and keeps the best one; each may be kept and filmed.
+
+The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
+"""
 
 import io
 import time
@@ -95,10 +98,10 @@ class EvaluationCallback(BaseCallback):
         if self.model.num_timesteps >= self._next_step:
             while len(self._pending) >= (self._run.config.eval.workers or 1):
                 self._finish_oldest()
-            self.evaluate()
+            self.start_evaluation()
             self._next_step += self._freq * (1 + (self.model.num_timesteps - self._next_step) // self._freq)
 
-    def evaluate(self) -> None:
+    def start_evaluation(self) -> None:
         """Start to evaluate the current model.
 
         :raises RunError: training diverged, that is, a weight of the policy is not finite; or, without worker

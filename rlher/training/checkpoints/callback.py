@@ -87,7 +87,7 @@ class CheckpointCallback(BaseCallback):
             elif time.monotonic() >= self._due_time:
                 self.save()
         if self._stop.requested:
-            self.finish()
+            self.save_unless_saved()
             raise KeyboardInterrupt
 
     def _on_step(self) -> bool:
@@ -103,11 +103,11 @@ class CheckpointCallback(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._evaluations.on_training_end()  # the checkpoint holds its rows; a second call does nothing
-        self.finish()
+        self.save_unless_saved()
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def finish(self) -> None:
+    def save_unless_saved(self) -> None:
         """Write a last checkpoint, unless there is one of this step.
 
         With ``engine.overlap`` some updates are still due; the checkpoint records how many, and a longer run does them
