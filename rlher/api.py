@@ -26,11 +26,11 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, run_keys
 from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten_sections
 from rlher.core.safe_files import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
@@ -483,8 +483,8 @@ def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
 
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of nested keys, as a config holds them, by dotted key; empty mappings have none."""
-    return {key: value for key, value in flatten(_config_value(keys)) if value != {}}
+    """Return the values of nested keys, as a config holds them, by dotted key."""
+    return dict(flatten_sections(_config_value(keys), run_keys()))
 
 
 def _config_value(value: Any) -> Any:

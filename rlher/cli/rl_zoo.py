@@ -133,7 +133,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         section, dot, rest = name.partition(".")
         prefix = SECTIONS_OF_DICTS.get(section, f"algo.{section}")
         key = KEYS_OF_HYPERPARAMETERS.get(name, f"{prefix}{dot}{rest}")
-        if key is not None:
+        if key is not None and value != {}:
             translation[key] = value
     return translation
 

@@ -7,9 +7,10 @@ from typing import Any, get_origin
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import dotted_keys, set_values, values_by_key
+from rlher.config.key import dotted_keys, set_value, values_by_key
+from rlher.config.training import run_keys
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten_sections
 from rlher.her import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
@@ -32,14 +33,14 @@ def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form.
     """
     values: dict[str, Any] = {}
-    for key, value in sorted(flatten(overrides), key=lambda pair: pair[0] not in GROUPS):
+    for key, value in sorted(flatten_sections(overrides, run_keys()), key=lambda pair: pair[0] not in GROUPS):
         values |= _replace_short_form(key, value)
     return values
 
 
 def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     """Return what an override stands for."""
-    if key.startswith("algo.net_arch."):  # {pi: [32], qf: [64]}, for actor and critic
+    if key.startswith("algo.net_arch.") or (key == "algo.net_arch" and isinstance(value, Mapping)):  # {pi: [32], qf: …}
         return {key.replace("net_arch", "policy_kwargs.net_arch"): value}
     if key in SHORT_KEYS:
         return {SHORT_KEYS[key]: value}
@@ -64,12 +65,12 @@ def assign(config: Any, values: Mapping[str, Any], unknown_key_message: str = "t
     """
     keys = {key: field for key, field, _ in values_by_key(config)}
     mappings = tuple(f"{key}." for key, field in keys.items() if get_origin(field.type) is dict)
-    for key, _ in flatten(values):
+    for key, value in flatten_sections(values, keys):
         if key not in keys and not key.startswith(mappings):
             if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
                 raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
             raise UserError(f"{unknown_key_message} {key!r}{_closest_key(key, keys)}.")
-    set_values(config, values)
+        set_value(config, key, value)
 
 
 def _closest_key(key: str, keys: Collection[str]) -> str:

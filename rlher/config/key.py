@@ -4,13 +4,12 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
@@ -134,7 +133,8 @@ def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
 def set_value(config: Any, key: str, value: Any) -> None:
     """Set the value of a dotted key of a config, converted to the type of the key.
 
-    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. A mapping is merged into it.
+    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. ``env.kwargs.n_bits`` sets one
+    entry, and ``env.kwargs`` replaces the mapping.
 
     :param value: as YAML has them; text is converted too, because flags are text.
     :raises UserError: there is no such key, or it cannot take the value.
@@ -153,8 +153,7 @@ def set_value(config: Any, key: str, value: Any) -> None:
     if isinstance(node, dict):
         node[name] = converted
     else:
-        before = getattr(node, name)
-        setattr(node, name, before | converted if isinstance(before, dict) else converted)
+        setattr(node, name, converted)
 
 
 def _type_of(node: Any, kind: Any, name: str, key: str) -> Any:
@@ -224,13 +223,6 @@ def _describe_type(kind: Any) -> str:
         Any: "a plain value",
     }
     return kinds.get(kind, "a mapping")
-
-
-def set_values(config: Any, values: Mapping[str, Any]) -> None:
-    """Set the values of nested or dotted keys, as :func:`set_value` does; an empty mapping changes nothing."""
-    for key, value in flatten(values):
-        if value != {}:
-            set_value(config, key, value)
 
 
 def validate(config: Any) -> None:

@@ -4,7 +4,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,15 @@ import pandas as pd
 from optuna.study import Study
 
 from rlher.composition.override_syntax import override_words
-from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values
+from rlher.config.key import compared_values, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, note, output_width, say, text_table
 from rlher.core.files import write_json, write_text
-from rlher.core.nested import flatten, unflatten
+from rlher.core.nested import unflatten
 from rlher.core.safe_files import dump_yaml
 from rlher.tuning.baseline_comparison import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
@@ -126,8 +124,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     :param comments: lines for its head.
     """
     defaults = _defaults(config)
-    values = flatten(compared_values(config, "recipe"))
-    tuned = {key: value for key, value in values if key not in defaults or value != defaults[key]}
+    tuned = {key: value for key, value in compared_values(config, "recipe").items() if value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
@@ -137,4 +134,4 @@ def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
     name = config.env.label
     env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
-    return dict(flatten(asdict(TrainConfig(ALGORITHMS[config.algo.name].config(config.algo.name), env))))
+    return {key: value for key, _, value in values_by_key(TrainConfig(type(config.algo)(config.algo.name), env))}

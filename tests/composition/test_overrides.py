@@ -6,10 +6,11 @@ import pytest
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.composition.compose import compose
+from rlher.composition.compose import changed_config, compose
 from rlher.composition.overrides import expand_short_forms
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
+from rlher.core.safe_files import dump_yaml
 
 
 def test_values_become_what_their_keys_take() -> None:
@@ -55,6 +56,34 @@ def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
     (job,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).compose()
     assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)
+
+
+MIXES = {"future": 1.0, "desired": 1.0}
+"""The mix of the recipe of td3 on FetchSlide-v4."""
+
+
+@pytest.mark.parametrize(
+    ("word", "nested", "expected"),
+    [
+        ("her.goal_mix={}", {"goal_mix": {}}, {}),
+        ("her.goal_mix={episode: 2}", {"goal_mix": {"episode": 2}}, {"episode": 2.0}),
+        ("her={goal_mix: {episode: 2}}", {"goal_mix": {"episode": 2}}, {"episode": 2.0}),
+        ("her.goal_mix.desired=0", {"goal_mix.desired": 0}, {"future": 1.0, "desired": 0.0}),
+        ("her.n_steps=1", {"n_steps": 1}, MIXES),
+    ],
+)
+def test_a_mapping_replaces_and_a_key_below_it_merges(
+    word: str, nested: dict, expected: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (job,) = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).compose()
+    assert job.config.her.goal_mix == expected
+    choices = {"algo": "td3", "env": "FetchSlide-v4"}
+    assert compose(TrainConfig, choices | {"her": nested}).her.goal_mix == expected, "in Python"
+    Path("mine.yaml").write_text(dump_yaml({"her": nested}))
+    assert changed_config(compose(TrainConfig, choices), {"her": nested}).her.goal_mix == expected, "a resumed run"
+    in_file = compose(TrainConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
+    assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 
 
 @pytest.mark.parametrize("word", ["algo.name=ddpg", "recipe=mine.yaml"])
