@@ -15,6 +15,9 @@ import pandas as pd
 import pytest
 import yaml
 
+from rlher.core.workers import start_fork_server
+from rlher.training.worker_processes import RUN_WORKER_MODULES
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -37,6 +40,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: item.path.name != "test_stress_resume.py"
     )  # the longest first, so that none waits for it
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fork_server_of_a_run() -> None:
+    """Let the fork server import what a run's workers need; without it, each worker of a test imports torch."""
+    start_fork_server(RUN_WORKER_MODULES)
 
 
 @pytest.fixture(autouse=True)
