@@ -49,7 +49,7 @@ class CommandLine(NamedTuple):
         positional = self.command.positional
         for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
             if positional and key == positional.name:
-                words += values[0] if isinstance(values[0], list) else values
+                words += map(str, values[0] if isinstance(values[0], list) else values)
                 continue
             field = self.command.keys.get(key)
             words.append(f"{key}={','.join(override_text(shown_value(field, value)) for value in values)}")

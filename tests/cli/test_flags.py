@@ -68,3 +68,12 @@ def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path,
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
     assert overrides_of("train", words) == expected
+
+
+@pytest.mark.parametrize("words", [["logs/a", "logs/b"], ["runs=[logs/a,logs/b]"]])
+def test_positional_words_are_recorded_without_their_key(words: list[str]) -> None:
+    assert str(flags.parse("report", [*words, "--title", "A"])) == "rlher report logs/a logs/b title=A"
+
+
+def test_a_positional_key_may_have_a_number() -> None:
+    assert str(flags.parse("export", ["run=int(3)"])) == "rlher export 3"
