@@ -108,7 +108,7 @@ def behavioural_cloning_keys(config: TrainConfig) -> dict[str, float]:
 
 
 def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
-    """Raise UserError if something that changes what is learnt needs the fast update or an actor, and there is none."""
+    """Raise UserError if something that changes what is learnt needs a fast update or an actor that is missing."""
     fallback_reason = model.fallback_reason
     no_actor = None if isinstance(model, ActorCritic) else f"algo={config.algo.name} has no actor"
     unusable: list[str] = []

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys, set_value, validate
+from rlher.config.key import set_values, validate
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
-from rlher.core.nested import flatten_sections
 from rlher.core.safe_files import YAML_SUFFIXES, read_yaml
 
 CONF = Path(str(resources.files("rlher.conf")))
@@ -46,8 +45,7 @@ def read_env(path: Path) -> EnvConfig:
     """
     config = EnvConfig()
     try:
-        for key, value in flatten_sections(read_mapping(path), dotted_keys(EnvConfig)):
-            set_value(config, key, value)
+        set_values(config, read_mapping(path))
         validate(config)
     except UserError as error:
         raise UserError(f"{path} is no environment: {first_line(error)}.") from None

@@ -4,12 +4,13 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import flatten_sections
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
@@ -223,6 +224,12 @@ def _describe_type(kind: Any) -> str:
         Any: "a plain value",
     }
     return kinds.get(kind, "a mapping")
+
+
+def set_values(config: Any, values: Mapping[str, Any]) -> None:
+    """Set the values of nested sections or dotted keys, as :func:`set_value` does."""
+    for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
+        set_value(config, key, value)
 
 
 def validate(config: Any) -> None:

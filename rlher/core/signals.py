@@ -3,7 +3,7 @@
 Each kind of process has its own answer:
 
 - one that trains ends after its step, so that its files are complete: :class:`StopRequest`;
-- a sweep or a search stops its jobs, and a job that is told to stop ends: :func:`interrupt_on_stop_signals`;
+- a sweep or a search stops its jobs, and a job that gets SIGTERM ends: :func:`interrupt_on_stop_signals`;
 - a worker, which may have to answer once more, does nothing: :func:`leave_signals_to_main_process`;
 - the fork server, which outlives its workers because it collects their exit status, gets none:
   :func:`blocked_run_signals`.

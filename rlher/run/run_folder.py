@@ -19,12 +19,11 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import set_value, validate
-from rlher.config.training import TrainConfig, experiment_id, run_keys
+from rlher.config.key import set_values, validate
+from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
-from rlher.core.nested import flatten_sections
 from rlher.core.safe_files import dump_yaml, read_yaml
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 
@@ -109,8 +108,7 @@ def read_config(folder: Path) -> TrainConfig:
         if (name := values["algo"]["name"]) not in ALGORITHMS:
             raise ValueError(f"algo={name} does not exist here")
         config = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
-        for key, value in flatten_sections(values, run_keys()):
-            set_value(config, key, value)
+        set_values(config, values)
         validate(config)
         return config
     except FileNotFoundError:
