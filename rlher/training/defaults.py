@@ -8,13 +8,7 @@ from stable_baselines3.common.utils import get_device
 from rlher.algos.compilation import find_compiler
 from rlher.algos.precision import has_fast_bf16, is_bf16_faster
 from rlher.config.training import TrainConfig
-from rlher.core.machine import available_cores
-from rlher.core.nested import leaves
-from rlher.training.worker_processes import envs_in_workers, eval_workers
-
-PRODUCTS_PER_THREAD = 2**25
-"""Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
-other."""
+from rlher.training.worker_processes import layer_sizes, process_plan
 
 MIN_UPDATES = 10_000
 """Fewest updates that ``engine.compile=auto`` compiles for.
@@ -42,16 +36,15 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
         if algo.gradient_steps != 1:
             notes.append(f"algo.gradient_steps={algo.gradient_steps}: one update per stored transition")
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
-    workers = eval_workers(config)
-    threads, vec_env = _share_cores(config)
-    if config.vec_env == "auto" and vec_env == "subproc":
+    plan = process_plan(config, on_cpu=get_device(config.device).type == "cpu")
+    if config.vec_env == "auto" and plan.vec_env == "subproc":
         notes.append(
             "vec_env=subproc: environments run in worker processes; with engine.overlap they step during updates"
         )
-    if config.eval.workers is None and workers > 1:
-        notes.append(f"eval.workers={workers}: processes that evaluate while training continues")
-    evaluation = replace(config.eval, freq=freq, workers=workers)
-    config = replace(config, algo=algo, threads=threads, vec_env=vec_env, eval=evaluation)
+    if config.eval.workers is None and plan.eval_workers > 1:
+        notes.append(f"eval.workers={plan.eval_workers}: processes that evaluate while training continues")
+    evaluation = replace(config.eval, freq=freq, workers=plan.eval_workers)
+    config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
     if config.her.copy_info_dict and config.checkpoint.freq is not None:
         config = replace(config, checkpoint=replace(config.checkpoint, freq=None))
         notes.append(
@@ -105,36 +98,11 @@ def _choose_precision(config: TrainConfig, notes: list[str]) -> str:
     """Return ``engine.precision`` resolved, with a note if the CPU computes in bf16."""
     precision, device = config.engine.precision, get_device(config.device)
     if precision == "auto":
-        precision = "bf16" if is_bf16_faster(device, config.algo.batch_size, _layer_sizes(config)) else "float32"
+        precision = "bf16" if is_bf16_faster(device, config.algo.batch_size, layer_sizes(config)) else "float32"
     if precision == "bf16" and device.type == "cpu":
         reason = "the CPU has units for it" if has_fast_bf16(device) else "slower than float32 here"
         notes.append(f"precision bf16: {reason}")
     return precision
-
-
-def _layer_sizes(config: TrainConfig) -> list[int]:
-    """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
-    net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
-    return [size for size in leaves(net_arch) if isinstance(size, int)]  # building the model refuses other values
-
-
-def _share_cores(config: TrainConfig) -> tuple[int, str]:
-    """Return ``threads`` and ``vec_env``.
-
-    With overlap, each environment process gets a core and torch gets the rest. On two cores with one environment, wide
-    networks use both cores for updates, so the environment stays in this process.
-    """
-    vec_env = "subproc" if envs_in_workers(config) else "dummy"
-    if config.threads is not None:
-        return config.threads, vec_env
-    cores = available_cores()
-    products = config.algo.batch_size * max(_layer_sizes(config), default=0) ** 2
-    useful = max(products // PRODUCTS_PER_THREAD, 1)
-    is_single = config.n_envs == 1 and config.vec_env == "auto"
-    if is_single and cores == 2 and useful >= 2 and get_device(config.device).type == "cpu":
-        return 2, "dummy"
-    reserved = config.n_envs if vec_env == "subproc" and config.engine.overlap else 0
-    return max(min(useful, cores - reserved), 1), vec_env
 
 
 def _keys_without_effect(config: TrainConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which parts of a run use worker processes, and the start of their fork server.
+"""The threads and worker processes of a run, and the start of the fork server of its workers.
 
 By default, environments run in worker processes, at most one per core, if there is more than one environment or core.
 Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
@@ -7,9 +7,12 @@ worker processes beside training, one per core.
 Nothing here imports torch, so that the fork server starts before this process imports it.
 """
 
+from dataclasses import dataclass
+
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
+from rlher.core.nested import leaves
 from rlher.core.workers import start_fork_server
 
 # What the fork server imports, so that worker processes start at once; a name that does not exist is ignored.
@@ -17,31 +20,56 @@ RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluatio
 SWEEP_WORKER_MODULES = ("rlher.training.resume", "sb3_contrib", "scipy.stats")
 TRIAL_WORKER_MODULES = ("rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
 
+PRODUCTS_PER_THREAD = 2**25
+"""Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
+other."""
+
 MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
 
 
-def usable_cores(config: TrainConfig) -> int:
-    """Return the cores that a run may use: all, or one with ``threads=1``, which is set where runs share a machine."""
-    return 1 if config.threads == 1 else available_cores()
+@dataclass(frozen=True)
+class ProcessPlan:
+    """How a run uses the cores: values of the keys ``threads``, ``vec_env`` and ``eval.workers``.
 
-
-def envs_in_workers(config: TrainConfig) -> bool:
-    """Return whether training environments run in worker processes, which can be ended and replaced."""
-    if config.vec_env != "auto":
-        return config.vec_env == "subproc"
-    return config.n_envs > 1 or (config.engine.overlap and usable_cores(config) > 1)
-
-
-def eval_workers(config: TrainConfig) -> int:
-    """Return ``eval.workers``: by default one per core, none where the run may use only one.
-
-    Environments in workers imply at least one evaluation worker, so that a hanging evaluation can be replaced too.
+    :param vec_env: ``"subproc"``: environments run in worker processes; ``"dummy"``: in this process.
     """
-    if config.eval.workers is not None:
-        return config.eval.workers
-    cores = usable_cores(config)
-    return min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(envs_in_workers(config))
+
+    threads: int
+    vec_env: str
+    eval_workers: int
+
+
+def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
+    """Return the number of torch's threads, where environments run, and the number of evaluation workers.
+
+    With overlap, each environment process gets a core and torch gets the rest. With ``threads=1``, which is set where
+    runs share a machine, a run uses one core.
+
+    :param on_cpu: whether the networks are on the CPU.
+    """
+    cores = 1 if config.threads == 1 else available_cores()
+    products = config.algo.batch_size * max(layer_sizes(config), default=0) ** 2
+    useful_threads = max(products // PRODUCTS_PER_THREAD, 1)
+    vec_env = config.vec_env
+    if vec_env == "auto":
+        # With one environment on two cores, wide networks use both cores for updates.
+        needs_both_cores = on_cpu and config.threads is None and cores == 2 and useful_threads >= 2
+        has_free_core = config.engine.overlap and cores > 1 and not needs_both_cores
+        vec_env = "subproc" if config.n_envs > 1 or has_free_core else "dummy"
+    reserved = config.n_envs if vec_env == "subproc" and config.engine.overlap else 0
+    threads = config.threads or max(min(useful_threads, cores - reserved), 1)
+    eval_workers = config.eval.workers
+    if eval_workers is None:
+        # Where environments run in workers, there is at least one, so that a hanging evaluation is replaced too.
+        eval_workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(vec_env == "subproc")
+    return ProcessPlan(threads, vec_env, eval_workers)
+
+
+def layer_sizes(config: TrainConfig) -> list[int]:
+    """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
+    net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
+    return [size for size in leaves(net_arch) if isinstance(size, int)]  # building the model refuses other values
 
 
 def start_fork_server_for(config: TrainConfig) -> None:
@@ -50,7 +78,8 @@ def start_fork_server_for(config: TrainConfig) -> None:
     It imports for seconds, as this process does. It is started before torch is imported here, so that both import at
     the same time.
     """
-    if envs_in_workers(config) or eval_workers(config):
+    plan = process_plan(config, on_cpu=False)  # with device=auto only torch knows; on a GPU, no fewer are used
+    if plan.vec_env == "subproc" or plan.eval_workers:
         start_fork_server(RUN_WORKER_MODULES)
 
 

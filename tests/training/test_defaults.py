@@ -65,8 +65,7 @@ LARGE_CRITIC = replace(LARGE, net_arch=[64], policy_kwargs={"net_arch": {"pi": [
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
-    for module in (worker_processes, defaults):
-        monkeypatch.setattr(module, "available_cores", lambda: cores)
+    monkeypatch.setattr(worker_processes, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)

@@ -133,4 +133,4 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
 )
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
     monkeypatch.setattr(worker_processes, "available_cores", lambda: available)
-    assert worker_processes.eval_workers(config) == expected
+    assert worker_processes.process_plan(config, on_cpu=True).eval_workers == expected
