@@ -34,7 +34,7 @@ from rlher.core.nested import flatten_sections
 from rlher.core.safe_files import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training.worker_processes import require_no_sweep_keys, start_fork_server_for
+from rlher.training import start
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -175,10 +175,7 @@ class Run:
             overrides = _overrides(keys)
             command = shlex.join(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
-            start_fork_server_for(config)
-            from rlher.training import resume
-
-            _finished_run(*resume.resume(self._run, config, command))
+            _finished_run(*start.resume(self._run, config, command))
         finally:
             self._reload()
         return self
@@ -266,11 +263,7 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(TrainConfig, overrides)
     command = shlex.join(["rlher", "train", *override_words(overrides)])
-    require_no_sweep_keys(config)
-    start_fork_server_for(config)
-    from rlher.training import trainer
-
-    return _finished_run(*trainer.train_new_run(config, command))
+    return _finished_run(*start.train(config, command))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

@@ -51,13 +51,9 @@ def train(config: TrainConfig, command_line: str) -> int:
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
     """
-    from rlher.training.worker_processes import require_no_sweep_keys, start_fork_server_for
+    from rlher.training import start
 
-    require_no_sweep_keys(config)
-    start_fork_server_for(config)  # it imports torch at the same time as the next line
-    from rlher.training import trainer
-
-    return _report_result(*trainer.train_new_run(config, command_line))
+    return _report_result(*start.train(config, command_line))
 
 
 def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
@@ -68,18 +64,14 @@ def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     from rlher.run import lookup
-    from rlher.training.worker_processes import start_fork_server_for
+    from rlher.training import start
 
     changes = dict(overrides)
     name = str(changes.pop("resume") or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = changes.get("trust_code") is True
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    config = changed_config(resumed.config, changes)
-    start_fork_server_for(config)
-    from rlher.training import resume
-
-    return _report_result(*resume.resume(resumed, config, command_line))
+    return _report_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
 
 
 def _report_result(run: "RunFolder", result: "RunResult") -> int:
@@ -119,10 +111,9 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     if config.resume is not None:
         raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.jobs import job_pool
-    from rlher.training.worker_processes import TRIAL_WORKER_MODULES
 
     # It imports torch at the same time as the next line.
-    job_pool.start_fork_server_for_jobs(config, TRIAL_WORKER_MODULES)
+    job_pool.start_fork_server_for_jobs(config, ["rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats"])
     from rlher.tuning import search
 
     return search.optimize(config, command_line)

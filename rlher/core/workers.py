@@ -169,7 +169,8 @@ def start_fork_server(modules: Sequence[str] = ()) -> None:
 
     It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
 
-    :param modules: names of the modules; they have no effect if the server was started before.
+    :param modules: names of the modules, of which those that do not exist are ignored; they have no effect if the
+        server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 

@@ -32,7 +32,6 @@ from rlher.jobs.job_pool import Pool, run_jobs, start_fork_server_for_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
-from rlher.training.worker_processes import SWEEP_WORKER_MODULES
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -165,7 +164,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
         note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
         return runs, 0
-    start_fork_server_for_jobs(config, SWEEP_WORKER_MODULES)
+    start_fork_server_for_jobs(config, ["rlher.training.resume", "sb3_contrib", "scipy.stats"])
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:

@@ -8,7 +8,7 @@ from stable_baselines3.common.utils import get_device
 from rlher.algos.compilation import find_compiler
 from rlher.algos.precision import has_fast_bf16, is_bf16_faster
 from rlher.config.training import TrainConfig
-from rlher.training.worker_processes import layer_sizes, process_plan
+from rlher.training.process_plan import layer_sizes, process_plan
 
 MIN_UPDATES = 10_000
 """Fewest updates that ``engine.compile=auto`` compiles for.
@@ -35,7 +35,6 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
         algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)
         if algo.gradient_steps != 1:
             notes.append(f"algo.gradient_steps={algo.gradient_steps}: one update per stored transition")
-    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     plan = process_plan(config, on_cpu=get_device(config.device).type == "cpu")
     if config.vec_env == "auto" and plan.vec_env == "subproc":
         notes.append(
@@ -43,6 +42,7 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
         )
     if config.eval.workers is None and plan.eval_workers > 1:
         notes.append(f"eval.workers={plan.eval_workers}: processes that evaluate while training continues")
+    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     evaluation = replace(config.eval, freq=freq, workers=plan.eval_workers)
     config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
     if config.her.copy_info_dict and config.checkpoint.freq is not None:

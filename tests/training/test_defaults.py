@@ -8,7 +8,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
 from rlher.config.training import CheckpointConfig, EngineConfig, TrainConfig
-from rlher.training import defaults, worker_processes
+from rlher.training import defaults, process_plan
 from rlher.training.defaults import resolve_defaults
 
 
@@ -65,7 +65,7 @@ LARGE_CRITIC = replace(LARGE, net_arch=[64], policy_kwargs={"net_arch": {"pi": [
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
-    monkeypatch.setattr(worker_processes, "available_cores", lambda: cores)
+    monkeypatch.setattr(process_plan, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)

@@ -1,24 +1,17 @@
-"""The threads and worker processes of a run, and the start of the fork server of its workers.
+"""The threads and worker processes of a run.
 
 By default, environments run in worker processes, at most one per core, if there is more than one environment or core.
 Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
 worker processes beside training, one per core.
 
-Nothing here imports torch, so that the fork server starts before this process imports it.
+Nothing here imports torch, see :mod:`rlher.training.start`.
 """
 
 from dataclasses import dataclass
 
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
-from rlher.core.workers import start_fork_server
-
-# What the fork server imports, so that worker processes start at once; a name that does not exist is ignored.
-RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-SWEEP_WORKER_MODULES = ("rlher.training.resume", "sb3_contrib", "scipy.stats")
-TRIAL_WORKER_MODULES = ("rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
@@ -70,20 +63,3 @@ def layer_sizes(config: TrainConfig) -> list[int]:
     """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
     net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
     return [size for size in leaves(net_arch) if isinstance(size, int)]  # building the model refuses other values
-
-
-def start_fork_server_for(config: TrainConfig) -> None:
-    """Start the fork server if a run has worker processes.
-
-    It imports for seconds, as this process does. It is started before torch is imported here, so that both import at
-    the same time.
-    """
-    plan = process_plan(config, on_cpu=False)  # with device=auto only torch knows; on a GPU, no fewer are used
-    if plan.vec_env == "subproc" or plan.eval_workers:
-        start_fork_server(RUN_WORKER_MODULES)
-
-
-def require_no_sweep_keys(config: TrainConfig) -> None:
-    """Raise UserError if a single run has values of the keys that tell a sweep where its runs are trained."""
-    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
-        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")

@@ -1,0 +1,47 @@
+"""Train a new run or resume one, for the command line and for Python.
+
+The fork server of worker processes imports for seconds, as this process does. It is started before this process imports
+torch, so that both import at the same time. So no import at the top of this file may import torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from rlher.config.training import TrainConfig
+from rlher.core.errors import UserError
+from rlher.core.workers import start_fork_server
+from rlher.run.run_folder import RunFolder
+from rlher.training.process_plan import process_plan
+
+if TYPE_CHECKING:
+    from rlher.training.result import RunResult
+
+RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the fork server of a run imports, so that its worker processes start at once."""
+
+
+def train(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+    """Train a new run, see :func:`rlher.training.trainer.train_new_run`.
+
+    :raises UserError: the config has values of the keys that tell a sweep where its runs are trained.
+    """
+    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
+        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
+    _start_fork_server(config)
+    from rlher.training.trainer import train_new_run
+
+    return train_new_run(config, command)
+
+
+def resume(run: RunFolder, config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+    """Resume a run, see :func:`rlher.training.resume.resume`."""
+    _start_fork_server(config)
+    from rlher.training.resume import resume as resume_run
+
+    return resume_run(run, config, command)
+
+
+def _start_fork_server(config: TrainConfig) -> None:
+    """Start the fork server if the run may have worker processes."""
+    plan = process_plan(config, on_cpu=False)  # device=auto needs torch; the CPU never has more worker processes
+    if plan.vec_env == "subproc" or plan.eval_workers:
+        start_fork_server(RUN_WORKER_MODULES)
