@@ -125,7 +125,7 @@ class TrainingLoop(OffPolicyAlgorithm):
                 self._do_due_updates()
                 new_obs, rewards, dones, infos = env.step_wait()
             except WorkerLost as lost:  # this step has no result
-                self.start_new_episodes(partial(env.rebuild_after, lost))  # type: ignore[attr-defined]
+                self.start_new_episodes(partial(env.rebuild, lost))  # type: ignore[attr-defined]
                 continue
             self.update_normalizer(new_obs)
 

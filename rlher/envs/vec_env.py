@@ -95,7 +95,7 @@ class RestorableVecEnv(VecEnvWrapper):
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.
 
-    If a worker process is lost, :meth:`rebuild_after` replaces all of them.
+    If a worker process is lost, :meth:`rebuild` replaces all of them.
 
     :param build: makes the vectorised environments from a seed.
     :param seed: of the first environments; the seeds of later ones derive from it and their number.
@@ -116,7 +116,25 @@ class RestorableVecEnv(VecEnvWrapper):
         """How often lost processes were replaced."""
         self.actions: list[np.ndarray] = []
 
-    def rebuild(self, build_number: int) -> VecEnvObs:
+    def rebuild(self, lost: WorkerLost | None = None) -> VecEnvObs:
+        """Build new environments, reset them, and return their observations (n_envs, …).
+
+        If a process is lost meanwhile, all are built again. The seeds follow from the run's seed, so that a run with
+        the same losses repeats itself.
+
+        :param lost: the loss of a process, if that is the reason to rebuild.
+        :raises RunError: processes were lost too often.
+        """
+        while True:
+            if lost is not None:
+                self._limit.count_restart(lost)
+                self.restarts += 1
+            try:
+                return self._build_and_reset(self.build_number + 1)
+            except WorkerLost as again:
+                lost = again
+
+    def _build_and_reset(self, build_number: int) -> VecEnvObs:
         """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
         self.venv.close()
         seeds = np.random.SeedSequence([self._seed, build_number])
@@ -125,28 +143,13 @@ class RestorableVecEnv(VecEnvWrapper):
         self.actions = []
         return self.reset()
 
-    def rebuild_after(self, lost: WorkerLost) -> VecEnvObs:
-        """Build new environments, because a process of these was lost, and reset them.
-
-        Their seeds follow from the run's seed, so that a run with the same losses repeats itself.
-
-        :raises RunError: processes were lost too often.
-        """
-        while True:
-            self._limit.count_restart(lost)
-            self.restarts += 1
-            try:
-                return self.rebuild(self.build_number + 1)
-            except WorkerLost as again:
-                lost = again
-
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments as :func:`make_vec_env` does; the model calls this when it is built."""
         return seed_envs(self.venv, seed)
 
     def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        observations = self.rebuild(build_number)
+        observations = self._build_and_reset(build_number)
         for action in actions:
             observations = self.step(action)[0]
         return observations

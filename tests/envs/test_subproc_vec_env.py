@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -
     """Take a step in which a worker is lost; return the loss, and the observations of the new environments."""
     with pytest.raises(WorkerLost) as lost:
         envs.step(actions)
-    return lost.value, envs.rebuild_after(lost.value)
+    return lost.value, envs.rebuild(lost.value)
 
 
 @pytest.mark.parametrize(
@@ -126,19 +127,22 @@ def test_a_finished_episode_resets_the_count_of_restarts(restorable):
 
 def test_a_worker_lost_while_environments_are_built_again_is_another_restart():
     config = hostile("LineEnv")
-    losses = [WorkerLost("the process died"), WorkerLost("the process died")]
+    builds = count()
 
     def build(seed: int) -> VecEnv:
-        if seed != 0 and losses:
-            raise losses.pop()
-        return make_vec_env(config, 2, seed, "subproc")
+        envs = make_vec_env(config, 2, seed, "subproc")
+        if next(builds) in (1, 2, 4):
+            os.kill(envs.workers[0].process.pid, signal.SIGKILL)
+        return envs
 
     with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs:
         envs.reset()
-        os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
-        lose_and_rebuild(envs)
-        assert envs.restarts == 3
+        envs.rebuild()  # as for a checkpoint
+        assert (envs.restarts, envs.build_number) == (2, 3)
         assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
+        os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
+        with pytest.raises(RunError, match="3 restarts"):
+            lose_and_rebuild(envs)
 
 
 def test_compute_reward_asks_no_worker(group):

@@ -94,7 +94,7 @@ class CheckpointCallback(BaseCallback):
         return True
 
     def _rebuild_envs(self) -> None:
-        self.model.start_new_episodes(partial(self._envs.rebuild, self._envs.build_number + 1))
+        self.model.start_new_episodes(self._envs.rebuild)
 
     @property
     def _buffer(self) -> HerReplayBuffer:
