@@ -26,7 +26,7 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig, run_keys
+from rlher.config.training import TrainConfig, all_train_keys
 from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
@@ -477,7 +477,7 @@ def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(flatten_sections(_config_value(keys), run_keys()))
+    return dict(flatten_sections(_config_value(keys), all_train_keys()))
 
 
 def _config_value(value: Any) -> Any:

@@ -10,7 +10,7 @@ from rlher.composition.compose import ComposedConfig
 from rlher.composition.overrides import GROUPS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
-from rlher.config.training import run_keys
+from rlher.config.training import all_train_keys
 
 LATEST = "latest"
 """What ``--resume`` alone resumes: the newest unfinished run."""
@@ -49,7 +49,7 @@ class Command:
         """Its config keys, with those of every algorithm and environment."""
         keys = dotted_keys(self.schema)
         if "algo" in self.groups:
-            keys |= {key: field for key, field in run_keys().items() if key.startswith("algo.")}
+            keys |= {key: field for key, field in all_train_keys().items() if key.startswith("algo.")}
         return keys | (dotted_keys(EnvConfig, "env.") if "env" in self.groups else {})
 
     @property

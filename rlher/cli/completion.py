@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
-from rlher.cli.command import command_line_choices
+from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
+from rlher.cli.help import default_config
+from rlher.composition.overrides import names_in_group
+from rlher.config.key import values_by_key
 from rlher.core.errors import UserError
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -59,14 +62,11 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return COMMANDS
-    from rlher.composition.compose import config_keys, default_choices
-    from rlher.composition.overrides import names_in_group
-
     command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = config_keys(command.schema, default_choices(command.schema) | command_line_choices(before, groups))
+    keys = _keys(command, before[1:])
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
@@ -78,6 +78,15 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
         return words
     endings = [f"{name}=".removeprefix(word) for name in (*keys, *groups) if name.startswith(word)]
     return {word + "".join(ending.partition(".")[:2]) for ending in endings}  # up to the next dot
+
+
+def _keys(command: Command, before: list[str]) -> dict[str, Field]:
+    """Return the keys of a command with the algorithm and environment of the words before; else those of all."""
+    try:
+        words = [word for word in before if ":" not in word]  # algo=module:Class would run code
+        return {key: field for key, field, _ in values_by_key(default_config(command, words))}
+    except UserError:  # there is no such algorithm
+        return dict(command.keys)
 
 
 def _values(field: Field | None) -> Sequence[str]:

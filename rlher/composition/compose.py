@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import Field, asdict, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,24 +27,6 @@ class ComposedConfig(NamedTuple):
     config: Any
 
 
-def config_keys(schema: type, choices: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the keys of a command's config, with those of the chosen algorithm and environment.
-
-    :param choices: names by group.
-    """
-    algo = choices.get("algo")
-    keys = dotted_keys(schema)
-    if algo in ALGORITHMS:
-        keys |= dotted_keys(ALGORITHMS[algo].config, "algo.")
-    return keys | (dotted_keys(EnvConfig, "env.") if choices.get("env") else {})
-
-
-def default_choices(schema: type) -> dict[str, str | None]:
-    """Return the algorithm and the environment that a command has by default."""
-    sections = [field for field in fields(schema) if field.name in ("algo", "env")]
-    return {section.name: section.metadata.get("choice") for section in sections}
-
-
 def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     """Compose a config, a layer after the other.
 
@@ -55,7 +37,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_short_forms(overrides)
     if str(values.get("total_timesteps")).startswith("+"):
         raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
-    choices = default_choices(schema)
+    sections = [field for field in fields(schema) if field.name in ("algo", "env")]  # type: ignore[arg-type]
+    choices: dict[str, str | None] = {section.name: section.metadata.get("choice") for section in sections}
     choices |= {group: str(values.pop(group)) for group in choices if group in values}
     config: Any = schema()
     if algo := choices.get("algo"):

@@ -13,7 +13,7 @@ from hydra.errors import HydraException, OverrideParseException
 
 from rlher.composition.overrides import names_in_group
 from rlher.config.key import takes_text
-from rlher.config.training import run_keys
+from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten_sections
 
@@ -46,7 +46,7 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
-            return {key: [value] for key, value in flatten_sections({key: override.value()}, run_keys())}
+            return {key: [value] for key, value in flatten_sections({key: override.value()}, all_train_keys())}
         values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
     except OverrideParseException:
         if field and field.type == list[Any]:

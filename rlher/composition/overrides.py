@@ -8,7 +8,7 @@ from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_keys, set_value, values_by_key
-from rlher.config.training import run_keys
+from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten_sections
 from rlher.her import STRATEGIES
@@ -33,7 +33,7 @@ def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form.
     """
     values: dict[str, Any] = {}
-    for key, value in sorted(flatten_sections(overrides, run_keys()), key=lambda pair: pair[0] not in GROUPS):
+    for key, value in sorted(flatten_sections(overrides, all_train_keys()), key=lambda pair: pair[0] not in GROUPS):
         values |= _replace_short_form(key, value)
     return values
 

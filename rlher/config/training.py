@@ -164,8 +164,8 @@ class TrainConfig:
         return f"{self.algo.label} on {self.env.label}"
 
 
-def run_keys() -> dict[str, Field]:
-    """Return the dotted keys of a training run, including the keys of every algorithm."""
+def all_train_keys() -> dict[str, Field]:
+    """Return the fields of :class:`TrainConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
     keys = dotted_keys(TrainConfig)
     for algorithm in ALGORITHMS.values():
         keys |= dotted_keys(algorithm.config, "algo.")
@@ -174,12 +174,12 @@ def run_keys() -> dict[str, Field]:
 
 def keys_that_name_code() -> dict[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in run_keys().items() if field.metadata.get("may_name_code")}
+    return {key: field for key, field in all_train_keys().items() if field.metadata.get("may_name_code")}
 
 
 def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run whose values do not matter for a purpose."""
-    return tuple(key for key, field in run_keys().items() if purpose not in field.metadata["matters_for"])
+    return tuple(key for key, field in all_train_keys().items() if purpose not in field.metadata["matters_for"])
 
 
 def experiment_id(config: TrainConfig) -> str:
