@@ -37,26 +37,26 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_short_forms(overrides)
     if str(values.get("total_timesteps")).startswith("+"):
         raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
-    sections = [field for field in fields(schema) if field.name in ("algo", "env")]  # type: ignore[arg-type]
-    choices: dict[str, str | None] = {section.name: section.metadata.get("choice") for section in sections}
-    choices |= {group: str(values.pop(group)) for group in choices if group in values}
-    config: Any = schema()
-    if algo := choices.get("algo"):
-        if algo not in ALGORITHMS:
-            known = ", ".join(names_in_group("algo"))
-            raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
-        config.algo = ALGORITHMS[algo].config(algo)
     trust_code = str(values.get("trust_code")).lower() == "true"
-    if env := choices.get("env"):
+    config: Any = schema()
+    choices = {field.name: field.metadata.get("choice") for field in fields(config) if field.name in ("algo", "env")}
+    choices |= {group: str(values.pop(group)) for group in choices if group in values}
+    algo = choices.get("algo")
+    env = choices.get("env")
+    if algo and algo not in ALGORITHMS:
+        known = ", ".join(names_in_group("algo"))
+        raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
+
+    if algo:
+        config.algo = ALGORITHMS[algo].config(algo)
+    if env:
         config.env = _env_config(env, trust_code)
-    if hasattr(config, "recipe") and (recipe := _chosen_recipe(values, choices)):
-        before = asdict(config)
-        assign(config, _read_recipe(recipe), f"recipe {recipe} does not fit algo={algo}, which has no key")
-        # Values are compared before and after, because a file can write a key in several ways.
-        if is_yaml_path(recipe) and not trust_code:
-            require_no_code(Path(recipe), asdict(config), before)
-        values["recipe"] = recipe
+    if hasattr(config, "recipe"):
+        config.recipe = values.pop("recipe", f"{algo}-{env}" if f"{algo}-{env}" in conf_files("recipe") else None)
+        if config.recipe:
+            _assign_recipe(config, config.recipe, trust_code)
     assign(config, values)
+
     if algo and (name := config.algo.name) != algo:  # its keys are those of algo=
         raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
     validate(config)
@@ -78,10 +78,16 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     return config
 
 
-def _chosen_recipe(values: Mapping[str, Any], choices: Mapping[str, Any]) -> str | None:
-    """Return the name of the recipe that was given, or of the one for algorithm and environment; None: no recipe."""
-    default = f"{choices['algo']}-{choices['env']}"
-    return values.get("recipe", default if default in conf_files("recipe") else None)
+def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
+    """Set the values of a recipe in a config.
+
+    :raises UserError: there is no such recipe, it does not fit the algorithm, or it names code that is not trusted.
+    """
+    before = asdict(config)
+    assign(config, _read_recipe(name), f"recipe {name} does not fit algo={config.algo.name}, which has no key")
+    # Values are compared before and after, because a file can write a key in several ways.
+    if is_yaml_path(name) and not trust_code:
+        require_no_code(Path(name), asdict(config), before)
 
 
 def _read_recipe(name: str) -> dict[str, Any]:
