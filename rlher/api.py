@@ -435,13 +435,11 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
 
 def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
     from rlher.envs.make import make_env
-    from rlher.envs.simulators import choose_mujoco_renderer, use_offscreen_sdl
+    from rlher.envs.simulators import choose_mujoco_renderer
 
-    if render_mode in (None, "human"):
-        return make_env(config, render_mode)
-    use_offscreen_sdl()
     env = make_env(config, render_mode)
-    choose_mujoco_renderer()  # otherwise MuJoCo may end the process
+    if render_mode not in (None, "human"):
+        choose_mujoco_renderer()  # otherwise MuJoCo may end the process
     return env
 
 

@@ -13,7 +13,6 @@ from rlher.demonstrations.episode_sources import find_source
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
 from rlher.envs.rendering import has_display
-from rlher.envs.simulators import use_offscreen_sdl
 from rlher.evaluation.rollout import play_episode, with_bar
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
@@ -32,8 +31,6 @@ def watch(config: EnjoyConfig) -> int:
     source = find_source(config)
     path = Path(config.video or source.folder / "enjoy.mp4").absolute()
     window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
-    if not window:
-        use_offscreen_sdl()
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(source.seeds, episodes))
     outcomes = []

@@ -9,7 +9,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.checked_env import SuccessWrapper
 from rlher.envs.registration import entry_point, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
-from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, safe_construction
+from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, safe_construction, use_offscreen_sdl
 from rlher.envs.wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -65,6 +65,8 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises RunError: its constructor raised without any arguments from the user.
     """
+    if render_mode not in (None, "human"):
+        use_offscreen_sdl()
     require_registered(config.id, config.modules)
     env = _construct(config, render_mode)
     if render_mode is not None:

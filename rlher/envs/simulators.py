@@ -138,7 +138,7 @@ def _read_fingers_only(fetch: Any) -> None:
 
 
 def use_offscreen_sdl() -> None:
-    """Set up off-screen rendering; call it before building an environment that is rendered without a window."""
+    """Let SDL render without a window, in environments that are built from now on."""
     if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with which highway-env draws nothing
         os.environ["SDL_VIDEODRIVER"] = "offscreen"
 

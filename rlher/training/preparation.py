@@ -18,7 +18,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.simulators import use_offscreen_sdl
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training.checkpoints import files as checkpoint_files
@@ -96,8 +95,6 @@ def _torch_settings(threads: int) -> Iterator[None]:
 def _validate(config: TrainConfig) -> None:
     """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
     require_usable_device(config.device)
-    if config.record:
-        use_offscreen_sdl()
     require_installed(config.logger)
     validate_demonstrations(config)
 

@@ -12,7 +12,7 @@ from rlher.config.environment import CameraConfig, EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs import simulators
 from rlher.envs.make import make_env
-from rlher.envs.simulators import choose_mujoco_renderer, use_offscreen_sdl
+from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
 from tests.conftest import TINY
@@ -33,7 +33,6 @@ def test_the_camera_of_an_environment_is_set() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["AntMaze_UMaze-v5", "PointMaze_UMaze-v3", "PointMaze_Medium-v3"])
 def test_films_of_mazes_show_the_goal(name: str) -> None:
-    use_offscreen_sdl()
     env = make_env(load(name), render_mode="rgb_array")
     for seed in range(5):
         env.reset(seed=seed)
@@ -50,7 +49,6 @@ def test_films_of_mazes_show_the_goal(name: str) -> None:
 def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """highway-env draws nothing with SDL_VIDEODRIVER=dummy, which is common on servers."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    use_offscreen_sdl()
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
     with record_video(tmp_path / "video.mp4", env, config, 1, captions=False) as recorder:
