@@ -16,7 +16,7 @@ from bench_train import Work, build
 
 from rlher.algos.options import UpdateOptions
 from rlher.algos.precision import is_bf16_faster
-from rlher.core.machine import core_info
+from rlher.core.machine import cpu_info
 
 WORKS = (
     Work("sac", "FetchReach-v4", [256, 256], 256, 0, {}),
@@ -58,8 +58,8 @@ def main() -> None:
     arguments = parser.parse_args()
     th.set_num_threads(1)
     th.set_flush_denormal(True)
-    shown = {"avx2", "avx512f", "avx512_bf16", "amx_bf16"} & set(core_info().get("flags", "").split())
-    print(core_info().get("model name", "unknown CPU"))
+    shown = {"avx2", "avx512f", "avx512_bf16", "amx_bf16"} & set(cpu_info().get("flags", "").split())
+    print(cpu_info().get("model name", "unknown CPU"))
     print("flags:", *sorted(shown), f"; torch {th.__version__}")
     print(f"\n{'ms of an update':<24}", *(f"{name:>18}" for name in CHOICES), "  rule")
     for work in WORKS:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch as th
 from torch import nn
 
-from rlher.core.machine import core_info
+from rlher.core.machine import cpu_info
 
 MIN_SIZE = 256
 """Least batch, and least width of the widest layer, for bf16. Below this size, converting to bf16 costs more than it
@@ -29,7 +29,7 @@ def is_bf16_faster(device: th.device, batch_size: int, layer_sizes: Sequence[int
 
 def has_fast_bf16(device: th.device) -> bool:
     """Return whether a device is a CPU that multiplies bf16 faster than float32: with AMX, or AVX-512 BF16 of AMD."""
-    cpu = core_info()
+    cpu = cpu_info()
     flags = cpu.get("flags", "").split()
     # Intel's AVX-512 BF16 without AMX is slower than float32. Other CPUs emulate bf16, hundreds of times slower.
     is_fast = "amx_bf16" in flags or (cpu.get("vendor_id") == "AuthenticAMD" and "avx512_bf16" in flags)

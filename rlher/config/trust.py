@@ -21,7 +21,7 @@ from typing import Any
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.files import sync
-from rlher.core.nested import leaves, value_at
+from rlher.core.nested import value_at, values_and_code_names
 from rlher.core.safe_files import MAX_TEXT_BYTES, require_regular_file
 
 SIGNATURE_PREFIX = "# signature: "
@@ -54,18 +54,18 @@ def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
 def _named_code(values: Any) -> list[tuple[str, Any]]:
     """Return the keys whose values name modules or classes, or may do so, with these values.
 
-    A list is reported as a whole, because any entry may be ``{module:Class: ...}``. Otherwise each text is reported,
-    except where the key has fixed choices: there only text with ``:`` can name code.
+    A list is reported as a whole, because any entry may be ``{module:Class: ...}``.
     """
     named = []
     for key, field in keys_that_name_code().items():
         value = value_at(values, key)
-        if isinstance(value, list):
-            candidates = [value]
-        else:
-            candidates = [leaf for leaf in leaves(value) if not isinstance(leaf, int | float | None)]
-        has_choices = "choices" in field.metadata
-        named += [(key, code) for code in candidates if code and (":" in str(code) or not has_choices)]
+        candidates = [value] if isinstance(value, list) else values_and_code_names(value)
+        for code in candidates:
+            if not code or isinstance(code, int | float):
+                continue
+            if "choices" in field.metadata and ":" not in str(code):  # one of the fixed choices
+                continue
+            named.append((key, code))
     if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
         named.append(("env.id", env_id))
     return named

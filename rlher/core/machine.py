@@ -14,8 +14,8 @@ def available_cores() -> int:
 
 
 @functools.cache
-def core_info() -> dict[str, str]:
-    """Return Linux's description of a core, such as ``vendor_id`` and ``flags``; empty on other systems."""
+def cpu_info() -> dict[str, str]:
+    """Return Linux's description of a CPU core, such as ``vendor_id`` and ``flags``; empty on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

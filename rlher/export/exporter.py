@@ -30,7 +30,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import note
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.files import display_path, user_error_on_write, write_json
-from rlher.core.nested import leaves
+from rlher.core.nested import values_and_code_names
 from rlher.core.safe_files import finite_float, read_json
 from rlher.core.user_code import parse_class
 from rlher.envs import bit_flipping, relay, wrappers
@@ -250,7 +250,7 @@ def _registering_modules(env: EnvConfig) -> list[str]:
 def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
-    of_policy = leaves([config.algo.activation, config.algo.policy_kwargs])
+    of_policy = values_and_code_names([config.algo.activation, config.algo.policy_kwargs])
     paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
     own = sorted(module for module in modules if module.partition(".")[0] not in ("rlher", "torch", *ENV_PACKAGES))

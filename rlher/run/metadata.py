@@ -35,7 +35,7 @@ def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
         "git": _git_state(),
         "machine": {
             "platform": platform.platform(),
-            "processor": machine.core_info().get("model name", platform.processor()),
+            "processor": machine.cpu_info().get("model name", platform.processor()),
             "cores": machine.available_cores(),
             "threads": config.threads,
             "gpu": _gpu(),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
-from rlher.core.nested import leaves
+from rlher.core.nested import values_and_code_names
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
@@ -62,4 +62,6 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
 def layer_sizes(config: TrainConfig) -> list[int]:
     """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
     net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
-    return [size for size in leaves(net_arch) if isinstance(size, int)]  # building the model refuses other values
+    return [
+        size for size in values_and_code_names(net_arch) if isinstance(size, int)
+    ]  # building the model refuses other values

@@ -13,7 +13,7 @@ AVX = {"avx512f", "avx512_bf16"}
 
 def pretend(monkeypatch, vendor: str, flags: set[str]) -> None:
     """Run on a CPU of this vendor with these features."""
-    monkeypatch.setattr(precision, "core_info", lambda: {"vendor_id": vendor, "flags": " ".join(flags)})
+    monkeypatch.setattr(precision, "cpu_info", lambda: {"vendor_id": vendor, "flags": " ".join(flags)})
 
 
 @pytest.mark.parametrize(
