@@ -93,12 +93,13 @@ class CheckedEnv(gym.Wrapper):
                 raise RunError(f"{self.name}: {call} returned {value[~finite][0]} in {key!r}.")
 
 
-class SuccessWrapper(CheckedEnv):
+class StandardInfo(CheckedEnv):
     """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
 
-    Success is the value of ``config.success_key``; if that is null, of the first of ``SUCCESS_KEYS`` in ``info``; if
-    there is none, whether ``compute_reward`` is at least ``config.success_reward``. At a reset, ``compute_reward``
-    decides if ``config.success_reward`` is set, because many environments leave their key out there.
+    After a step, success is the value of ``config.success_key`` in ``info``. If that key is null, success is the value
+    of the first of ``SUCCESS_KEYS`` in ``info``; if there is none, whether ``compute_reward`` is at least
+    ``config.success_reward``. After a reset, ``compute_reward`` comes first, because many environments leave their
+    success key out there.
 
     With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
     achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
@@ -112,6 +113,7 @@ class SuccessWrapper(CheckedEnv):
     def __init__(self, env: gym.Env, config: EnvConfig, diagnostics: bool = False) -> None:
         super().__init__(env, config.id)
         self._config = config
+        self._success_keys = SUCCESS_KEYS if config.success_key is None else (config.success_key,)
         self._diagnostics = diagnostics
         self._start: Any = None
         self._moved = self._at_reset = False
@@ -127,7 +129,7 @@ class SuccessWrapper(CheckedEnv):
         if self._config.success_reward is not None:
             self._at_reset = self._is_reached(self._start, observation["desired_goal"], info)
         else:
-            self._at_reset = self._is_success(observation, info, ended=False)
+            self._at_reset = bool(self._success_in(info))
         return observation, {**info, "is_success": self._at_reset}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -137,9 +139,16 @@ class SuccessWrapper(CheckedEnv):
             neither true nor false, such as NaN, which Python takes for true.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        success = self._is_success(observation, info, ended=terminated or truncated)
+        success = self._success_in(info)
+        if success is None and self._config.success_key is None and self._config.success_reward is not None:
+            success = self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
+        if success is None and (terminated or truncated):  # some environments set the key only here
+            raise RunError(
+                f"{self._config.id}: an episode ended, but `info` has no {' or '.join(map(repr, self._success_keys))} "
+                f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
+            )
         # A copy, because some environments return the same dict twice.
-        info = {**info, "is_success": success}
+        info = {**info, "is_success": bool(success)}
         if self._config.crash_key is not None:
             info["is_crash"] = as_flag(info.get(self._config.crash_key), self._config.crash_key, self._config.id)
         if self._diagnostics:
@@ -147,19 +156,10 @@ class SuccessWrapper(CheckedEnv):
             info |= {OBJECT_MOVED: self._moved, SUCCESS_AT_RESET: self._at_reset}
         return observation, reward, terminated, truncated, info
 
-    def _is_success(self, observation: Any, info: dict[str, Any], ended: bool) -> bool:
-        keys = SUCCESS_KEYS if self._config.success_key is None else (self._config.success_key,)
-        for key in keys:
-            if key in info:
-                return as_flag(info[key], key, self._config.id)
-        if self._config.success_key is None and self._config.success_reward is not None:
-            return self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
-        if not ended:  # some environments set the key at the end of an episode only
-            return False
-        raise RunError(
-            f"{self._config.id}: an episode ended, but `info` has no {' or '.join(map(repr, keys))} "
-            f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
-        )
+    def _success_in(self, info: dict[str, Any]) -> bool | None:
+        """Return the value of the first success key in ``info``; None: it has none."""
+        key = next((key for key in self._success_keys if key in info), None)
+        return None if key is None else as_flag(info[key], key, self._config.id)
 
     def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
         return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._config.success_reward)

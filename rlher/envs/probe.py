@@ -116,7 +116,7 @@ def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     if all(getattr(config, name) is not None for name in PROBED):
         return replace(config, name=config.label)
     success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
-    exact_reward, rewards = _goal_rewards(env, rollout)
+    reward_at_goal, rewards = _goal_rewards(env, rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
@@ -124,10 +124,10 @@ def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         "success_key": success_key,
         "crash_key": crash_key,
         "max_episode_steps": _time_limit(env, rollout),
-        "success_reward": exact_reward if _is_sparse(exact_reward, rewards) else None,
+        "success_reward": reward_at_goal if _is_sparse(reward_at_goal, rewards) else None,
     }
     if not config.goal_independent_reward:
-        probed["reward_range"] = _reward_range(exact_reward, rewards, rollout.rewards, crash_costs)
+        probed["reward_range"] = _reward_range(reward_at_goal, rewards, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
         config = replace(config, ends_on_success=ends_on_success(config, env, rollout))
@@ -152,25 +152,36 @@ def _goal_rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[f
     steps = rollout.spread_steps(GOAL_PAIRS)
     goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
     no_infos: list[dict] = [{}] * len(goals)
-    exact = single_rewards(env, goals, goals, no_infos)
+    at_goal = single_rewards(env, goals, goals, no_infos)
     # Pair each goal with the goal of another time, as hindsight does.
     others = single_rewards(env, goals, goals[::-1], no_infos)
-    rewards = np.concatenate([exact, others]).round(6)
-    return float(exact.max()) + 0.0, set((rewards + 0.0).tolist())  # `+ 0.0` turns -0.0 into 0.0
+    rewards = np.concatenate([at_goal, others]).round(6)
+    return float(at_goal.max()) + 0.0, set((rewards + 0.0).tolist())  # `+ 0.0` turns -0.0 into 0.0
 
 
 def _reward_range(
-    exact: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool
+    reward_at_goal: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool
 ) -> list[float | None] | None:
-    """Return bounds of a step's reward that follow from its kind, not only from the recorded values."""
-    if _is_sparse(exact, rewards) and min(rewards) <= step_rewards.min() and step_rewards.max() <= exact:
-        return [None if crash_costs else min(rewards), max(rewards)]
-    is_negative_distance = exact == 0.0 and max(rewards) <= 0.0 and step_rewards.max() <= 0.0  # penalties may be added
-    return [None, 0.0] if is_negative_distance else None
+    """Return bounds of a step's reward that follow from its kind, not only from the recorded values.
+
+    :param reward_at_goal: reward of a goal that is achieved exactly.
+    :param rewards: all different rewards of goals.
+    :param step_rewards: as recorded, (steps,); they may have a part that does not depend on the goal.
+    :param crash_costs: whether a crash may lower the reward.
+    :return: low and high, None where unknown; None: the kind of reward is unknown.
+    """
+    low = min(rewards)
+    high = max(rewards)
+    if _is_sparse(reward_at_goal, rewards) and low <= step_rewards.min() and step_rewards.max() <= high:
+        return [None if crash_costs else low, high]
+    if reward_at_goal == high == 0.0 and step_rewards.max() <= 0.0:  # a negative distance, or sparse with penalties
+        return [None, 0.0]
+    return None
 
 
-def _is_sparse(exact: float, rewards: set[float]) -> bool:
-    return len(rewards) == 2 and exact == max(rewards)
+def _is_sparse(reward_at_goal: float, rewards: set[float]) -> bool:
+    """Return whether there is one reward at the goal and another, lower one elsewhere."""
+    return len(rewards) == 2 and reward_at_goal == max(rewards)
 
 
 def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> bool | None:
