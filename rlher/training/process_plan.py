@@ -62,6 +62,5 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
 def layer_sizes(config: TrainConfig) -> list[int]:
     """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
     net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
-    return [
-        size for size in values_and_code_names(net_arch) if isinstance(size, int)
-    ]  # building the model refuses other values
+    # Building the model refuses other values.
+    return [size for size in values_and_code_names(net_arch) if isinstance(size, int)]
