@@ -10,21 +10,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
-from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, TrainConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.safe_files import finite_float, read_json, read_table, read_text, read_yaml
+from rlher.core.safe_files import finite_float, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
-from rlher.run.run_folder import COMMAND_FILE, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG
+from rlher.run.run_folder import (
+    COMMAND_FILE,
+    CONFIG,
+    EVALUATIONS,
+    RESULT,
+    TRAINING_LOG,
+    read_config_of_any_version,
+)
 
 SHIPPED_FOLDERS = ("agents", "benchmark")
 """Folders in ``logs`` of a checkout of rlher whose runs are not the user's own."""
@@ -120,7 +126,7 @@ def read_runs(path: str) -> list[LoadedRun]:
             runs.append(read_run(folder))
             if runs[-1].result.get("status") == "failed":
                 warn(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, UserError) as error:
             warn(f"skipped {folder}: {first_line(error)}")
     if not folders:
         warn(f"skipped {path}: it contains no run")
@@ -152,8 +158,8 @@ def _natural_key(name: str) -> list[str | int]:
 def read_run(folder: Path) -> LoadedRun:
     """Read one run folder.
 
-    :raises ValueError: it has no evaluation yet, or is damaged.
-    :raises OSError: a file cannot be read.
+    :raises ValueError: it has no evaluation yet, or its evaluations or result are damaged.
+    :raises OSError, UserError: a file cannot be read, or its config is damaged.
     """
     config = _read_config(folder)
     result = read_json(folder / RESULT)
@@ -165,27 +171,16 @@ def read_run(folder: Path) -> LoadedRun:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`SHORT_NAMES`."""
-    try:
-        values = read_yaml(folder / CONFIG)
-    except ValueError as error:
-        raise ValueError(f"config.yaml is damaged ({first_line(error)})") from error
-    if not isinstance(values, dict) or not {*SHORT_NAMES} <= set(values):
-        raise ValueError("config.yaml is not a configuration of rlher")
+    config, other_values = read_config_of_any_version(folder)
+    short_names = {
+        "algo": config.algo.label,
+        "env": config.env.label,
+        "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
+    }
+    defaults = TrainConfig(type(config.algo)())  # with the keys of empty mappings, such as her.goal_mix
+    values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, short_names)))
     # Escaped here, since a table, a figure or a notebook may show any of them.
-    recorded = {
-        escape_control(key): escape_control(value) if isinstance(value, str) else value
-        for key, value in flatten(values)
-    }
-    name = str(recorded.get("algo.name"))
-    algo = ALGORITHMS[name].config() if name in ALGORITHMS else OffPolicyConfig()
-    config = dict(flatten(asdict(TrainConfig(algo, EnvConfig())))) | recorded
-    own_class = config["algo.model"]
-    uses_hindsight = config["her.n_sampled_goal"] != 0
-    return config | {
-        "algo": OffPolicyConfig(name=name, model=own_class and str(own_class)).label,
-        "env": EnvConfig(id=str(config["env.id"]), name=str(config["env.name"] or "")).label,
-        "her": str(config["her.goal_selection_strategy"]) if uses_hindsight else "off",
-    }
+    return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:

@@ -17,13 +17,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlher.config.algorithms import ALGORITHMS
+from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import set_values, validate
+from rlher.config.key import set_value, set_values, validate, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
+from rlher.core.nested import flatten_sections
 from rlher.core.safe_files import dump_yaml, read_yaml
 from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
 
@@ -100,17 +101,35 @@ def read_config(folder: Path) -> TrainConfig:
     :raises UserError: reading it is not permitted, or fails for another reason.
     :raises DamagedFile: it does not fit the schema.
     """
+    config, other_values = read_config_of_any_version(folder)
+    try:
+        set_values(config, other_values)  # raises UserError that names the first of them
+        validate(config)
+    except UserError as error:
+        raise DamagedFile(folder / CONFIG, first_line(error)) from None
+    return config
+
+
+def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
+    """Return the config in a run folder, without validation, and the values that do not fit the schema.
+
+    :return: the config, and by dotted key the values of keys that do not exist and values of another type.
+    :raises FileNotFoundError, UserError, DamagedFile: as :func:`read_config`, but for values that do not fit.
+    """
     path = folder / CONFIG
     try:
         values = read_yaml(path)
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
-        if (name := values["algo"]["name"]) not in ALGORITHMS:
-            raise ValueError(f"algo={name} does not exist here")
-        config = TrainConfig(ALGORITHMS[name].config(), EnvConfig())
-        set_values(config, values)
-        validate(config)
-        return config
+        algorithm = ALGORITHMS.get(values["algo"]["name"])
+        config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
+        other_values = {}
+        for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
+            try:
+                set_value(config, key, value)
+            except UserError:
+                other_values[key] = value
+        return config, other_values
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -34,6 +34,7 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
         ({}, {"her": {"n_sampled_goal": 0}}, {"future", "off"}),
         ({}, {"her": {"n_steps": 1, "goal_mix": {}}}, {"sac, future"}),  # a missing key has its default
         ({}, {"freq": 70, "rows": 5, "eval": {"freq": 70}, "threads": 2}, {"sac, future"}),
+        ({"her": {"old_key": 1}}, {"her": {"old_key": 2}}, {"her.old_key=1", "her.old_key=2"}),  # no longer exists
         ({}, {"callbacks": ["a:B"]}, {"sac, future", "callbacks=['a:B']"}),
         (
             {"her": {"priority": "uniform", "priority_kwargs": {}}},
