@@ -23,14 +23,7 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.safe_files import finite_float, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
-from rlher.run.run_folder import (
-    COMMAND_FILE,
-    CONFIG,
-    EVALUATIONS,
-    RESULT,
-    TRAINING_LOG,
-    read_config_of_any_version,
-)
+from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 
 SHIPPED_FOLDERS = ("agents", "benchmark")
 """Folders in ``logs`` of a checkout of rlher whose runs are not the user's own."""
@@ -166,7 +159,7 @@ def read_run(folder: Path) -> LoadedRun:
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, read_text(folder / COMMAND_FILE), evaluations, result)
+    return LoadedRun(folder, config, read_text(folder / COMMAND), evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

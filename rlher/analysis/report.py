@@ -31,8 +31,7 @@ from rlher.core.errors import UserError
 from rlher.core.files import output_file
 from rlher.core.nested import flatten
 from rlher.core.safe_files import read_json
-from rlher.run.metadata import read_commands
-from rlher.run.run_folder import METADATA_FILE
+from rlher.run.run_folder import METADATA, read_commands
 
 X = "timesteps"
 Y = "success_rate"
@@ -187,7 +186,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
-    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA_FILE)})):
+    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
         if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
             yield key, _value_text(value)
 

@@ -10,7 +10,7 @@ from rlher.analysis.embedded_files import EmbeddedFile, embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.safe_files import read_json, read_table, read_text
-from rlher.run.metadata import read_commands
+from rlher.run.run_folder import read_commands
 
 STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
 """A folder with any of these is a study."""

@@ -12,8 +12,7 @@ from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
 from rlher.core.safe_files import dump_yaml, read_json
 from rlher.evaluation.metrics import format_cells
-from rlher.run.metadata import read_commands
-from rlher.run.run_folder import METADATA_FILE, RunFolder
+from rlher.run.run_folder import METADATA, RunFolder, read_commands
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -76,10 +75,10 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_json(run.folder / METADATA_FILE)
+    meta = read_json(run.folder / METADATA)
     try:
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(run.folder / METADATA_FILE, first_line(error)) from error
+        raise DamagedFile(run.folder / METADATA, first_line(error)) from error

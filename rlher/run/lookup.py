@@ -10,7 +10,7 @@ from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import require_no_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import read_json
-from rlher.run.run_folder import CONFIG, METADATA_FILE, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
+from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
 
 
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
@@ -88,8 +88,8 @@ def find_experiment(config: TrainConfig) -> Path | None:
     """
     identity = experiment_id(config)
     folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)), config.algo.label)
-    same = [folder for folder in folders if read_json(folder / METADATA_FILE).get("experiment") == identity]
-    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA_FILE)), default=None)
+    same = [folder for folder in folders if read_json(folder / METADATA).get("experiment") == identity]
+    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None)
 
 
 def is_finished(folder: Path) -> bool:

@@ -1,7 +1,4 @@
-"""How a run was made: ``meta.json`` with versions, commit and machine, and the commands in ``command.txt``.
-
-The first line of ``command.txt`` started the run, each further line resumed it.
-"""
+"""The content of ``meta.json``, which says how a run was made: versions, commit and machine."""
 
 import platform
 import subprocess
@@ -11,12 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.training import TrainConfig
-from rlher.config.trust import is_signed
 from rlher.core import machine
-from rlher.core.safe_files import read_text
 
-COMMAND_FILE, METADATA_FILE = "command.txt", "meta.json"
-"""Files that say how a run was made."""
 PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "highway-env", "numpy")
 """Packages on whose versions results depend."""
 
@@ -75,14 +68,3 @@ def _gpu() -> str | None:
     import torch as th  # already loaded by commands that create runs, not by those that only read them
 
     return th.cuda.get_device_name() if th.cuda.is_available() else None
-
-
-# -------------------------------------------------------------------------------------------------- command.txt
-
-
-def read_commands(folder: Path, signed: str = "config.yaml") -> list[str]:
-    """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
-
-    :param signed: file in the folder that is signed if this user wrote it.
-    """
-    return read_text(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []

@@ -21,20 +21,27 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import set_value, set_values, validate, values_by_key
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.config.trust import sign
+from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.nested import flatten_sections
-from rlher.core.safe_files import dump_yaml, read_yaml
-from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, describe_run
+from rlher.core.safe_files import dump_yaml, read_text, read_yaml
+from rlher.run.metadata import describe_run
 
 CONFIG = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""
-EVALUATIONS, RESULT = "evaluations.csv", "result.json"
-"""Evaluations during training, and the final one with the run's status."""
+COMMAND = "command.txt"
+"""Command lines: the first one started the run, each further one resumed it."""
+METADATA = "meta.json"
+"""How the run was made: versions, commit and machine."""
+EVALUATIONS = "evaluations.csv"
+"""Evaluations during training."""
+RESULT = "result.json"
+"""The final evaluation and the run's status."""
 TRAINING_LOG = "progress.csv"
 """SB3's log of training."""
 MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
+"""Model files by the values of ``model=``."""
 
 
 class RunFolder:
@@ -138,6 +145,14 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
         raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
 
 
+def read_commands(folder: Path, signed: str = CONFIG) -> list[str]:
+    """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
+
+    :param signed: file in the folder that is signed if this user wrote it.
+    """
+    return read_text(folder / COMMAND).splitlines() if is_signed(folder / signed) else []
+
+
 def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
@@ -154,8 +169,8 @@ def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolde
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         run.write_config()
-        write_text(folder / COMMAND_FILE, command + "\n")
-        write_json(folder / METADATA_FILE, describe_run(config, experiment_id(composed)))
+        write_text(folder / COMMAND, command + "\n")
+        write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)
     return run

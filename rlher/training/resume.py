@@ -11,8 +11,7 @@ from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
 from rlher.run import lookup, run_folder
-from rlher.run.metadata import COMMAND_FILE, METADATA_FILE, read_commands
-from rlher.run.run_folder import CONFIG, RunFolder
+from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
 from rlher.training.loggers import make_tracker
@@ -105,9 +104,9 @@ def _record_resume(run: RunFolder, done: int, command: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     earlier = read_commands(run.folder)  # before it is signed: none if written elsewhere or edited
     run.write_config()
-    write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command, ""]))
-    meta = read_json(run.folder / METADATA_FILE)
+    write_text(run.folder / COMMAND, "\n".join([*earlier, command, ""]))
+    meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
-    write_json(run.folder / METADATA_FILE, meta)
+    write_json(run.folder / METADATA, meta)

@@ -20,7 +20,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
 from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.run.run_folder import COMMAND_FILE, safe_name
+from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.baseline_comparison import compare_candidates
 from rlher.tuning.outputs import write_results, write_search
@@ -66,7 +66,7 @@ def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMAND_FILE, command + "\n")
+    write_text(folder / COMMAND, command + "\n")
     runner = SearchTrialRunner(config, study.study_name, space, folder, command)
     n_candidates = config.rerun_best + 1
     if config.progress:

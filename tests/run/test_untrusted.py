@@ -19,8 +19,7 @@ from rlher.core.files import display_path
 from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
 from rlher.envs.make import make_env
 from rlher.export import play
-from rlher.run.metadata import read_commands
-from rlher.run.run_folder import read_config
+from rlher.run.run_folder import read_commands, read_config
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
