@@ -1,6 +1,7 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
 import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -122,7 +123,8 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     keys = by or [key for key in DEFAULT_BY if len({run.config[key] for run in runs}) > 1]
     labelled = [(", ".join(_label_part(key, run.config.get(key)) for key in keys), run) for run in runs]
     if not by:
-        labelled = [pair for (_, label), pool in _by_env_and_label(labelled) for pair in _add_differences(label, pool)]
+        pools = _by_env_and_label(labelled)
+        labelled = [*chain.from_iterable(_add_differences(label, pool) for (_, label), pool in pools)]
     return _make_groups(labelled)
 
 
@@ -191,10 +193,13 @@ def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
     """
 
     def rank(key: str) -> tuple[bool, bool]:
-        is_typed = any(f"{key}=" in run.command for run in runs)
+        word = re.compile(rf"(?<![\w.]){re.escape(key)}=")  # for `seed` not the end of `eval.seed=`
+        is_typed = any(word.search(run.command) for run in runs)
         return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
 
-    ranked = sorted(map(str, table), key=rank)
-    # Numbers in place of values: equal columns divide the runs in the same way.
-    numbers = table[ranked].apply(lambda values: pd.factorize(values)[0])
-    return sorted(numbers.T.drop_duplicates().index)
+    keys: dict[tuple[int, ...], str] = {}
+    for key in sorted(map(str, table), key=rank):
+        values = table[key].tolist()
+        first_runs = tuple(values.index(value) for value in values)  # for each run the first one with its value
+        keys.setdefault(first_runs, key)
+    return sorted(keys.values())
