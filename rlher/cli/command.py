@@ -21,7 +21,7 @@ class Command:
     """A command of `rlher`.
 
     :param run: takes its config and the text of the command line, does the work, and returns the exit code.
-    :param sweep: runs the jobs of a sweep (``-m``); None: they are run one after the other.
+    :param sweep: does the work for all configs of a sweep (``-m``); None: ``run`` is called for one after the other.
     """
 
     name: str

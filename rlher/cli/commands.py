@@ -82,7 +82,7 @@ def _report_result(run: "RunFolder", result: "RunResult") -> int:
     return result.exit_code
 
 
-def train_sweep_runs(jobs: Sequence[ComposedConfig]) -> int:
+def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
@@ -92,9 +92,9 @@ def train_sweep_runs(jobs: Sequence[ComposedConfig]) -> int:
     from rlher.run.lookup import is_finished
     from rlher.run.run_folder import RESULT
 
-    runs, code = train_sweep(jobs)
+    runs, code = train_sweep(configs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
-    if jobs[0].config.json:
+    if configs[0].config.json:
         for run in runs:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))

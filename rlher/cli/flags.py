@@ -24,7 +24,7 @@ class CommandLine(NamedTuple):
     """The words of a command line, sorted.
 
     :param command: the command that they are for.
-    :param overrides: values by config key or short form; several values of a key stand for a job each.
+    :param overrides: values by config key or short form; a key of a sweep may have several.
     :param is_sweep: ``-m``: a key may have several values.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     """
@@ -39,9 +39,9 @@ class CommandLine(NamedTuple):
 
         :raises UserError: one cannot be composed, or a value is invalid.
         """
-        combinations = itertools.product(*self.overrides.values())
-        jobs = [dict(zip(self.overrides, values, strict=True)) for values in combinations]
-        return [ComposedConfig(overrides, compose(self.command.schema, overrides)) for overrides in jobs]
+        products = itertools.product(*self.overrides.values())
+        combinations = [dict(zip(self.overrides, values, strict=True)) for values in products]
+        return [ComposedConfig(overrides, compose(self.command.schema, overrides)) for overrides in combinations]
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""

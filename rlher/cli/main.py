@@ -105,21 +105,21 @@ def dispatch(argv: list[str]) -> int:
 
 
 def run_command(line: "CommandLine") -> int:
-    """Compose the config of a command and run it, for each job of a sweep; return the largest exit code.
+    """Compose the config of a command and run it, for each config of a sweep; return the largest exit code.
 
     :raises UserError: the config is invalid.
     """
     command = line.command
-    jobs = line.compose()
+    configs = line.compose()
     if line.prints_config:
-        values = {key: shown_value(field, value) for key, field, value in values_by_key(jobs[0].config)}
+        values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0].config)}
         print(dump_yaml(unflatten(values)), end="")
         return 0
     if line.is_sweep and command.sweep:
-        return command.sweep(jobs)
+        return command.sweep(configs)
     codes = []
-    for job in jobs:
-        codes.append(command.run(job.config, str(line)))
+    for composed in configs:
+        codes.append(command.run(composed.config, str(line)))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)
