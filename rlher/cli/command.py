@@ -12,9 +12,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.training import all_train_keys
 
-LATEST = "latest"
-"""What ``--resume`` alone resumes: the newest unfinished run."""
-
 
 @dataclass(frozen=True)
 class Command:

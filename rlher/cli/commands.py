@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlher.cli.command import LATEST, Command
+from rlher.cli.command import Command
 from rlher.composition.compose import ComposedConfig, changed_config
 from rlher.config.commands import (
     CheckConfig,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
+
+LATEST = "latest"
+"""What ``--resume`` alone resumes: the newest unfinished run."""
 
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 """What is printed before a finding of `rlher check`, by its level."""

@@ -2,15 +2,14 @@
 
 import argparse
 import itertools
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from rlher.cli.command import LATEST, Command
-from rlher.cli.commands import COMMANDS, commands_with_key
+from rlher.cli.command import Command
+from rlher.cli.commands import COMMANDS, LATEST, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.override_syntax import override_text, parse_override, split_named_folder, text_value
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
@@ -19,18 +18,21 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
+Overrides = dict[str, list[Any]]
+"""Values by config key or short form; in a sweep a key may have several."""
+
 
 class CommandLine(NamedTuple):
     """The words of a command line, sorted.
 
     :param command: the command that they are for.
-    :param overrides: values by config key or short form; a key of a sweep may have several.
+    :param overrides: the values that they set.
     :param is_sweep: ``-m``: a key may have several values.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     """
 
     command: Command
-    overrides: dict[str, list[Any]]
+    overrides: Overrides
     is_sweep: bool = False
     prints_config: bool = False
 
@@ -74,10 +76,13 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     cfg = flag_values.pop("cfg")
     if is_sweep and cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    if "resume" in flag_values:
-        flag_values["resume"], words = _run_to_resume(flag_values["resume"], words)
-    of_words, of_paths = _sort_words(words, command)
-    of_flags: dict[str, list[Any]] = {}
+    resumes = "resume" in flag_values
+    if resumes:  # the word after the flag may be an override, and the run one of the other words
+        words += filter(None, [flag_values.pop("resume")])
+    of_words, of_paths = _sort_words(words, command, command.keys["resume"] if resumes else command.positional)
+    if resumes and not of_paths:
+        of_paths = {"resume": [LATEST]}
+    of_flags: Overrides = {}
     for key, value in flag_values.items():
         of_flags |= _flag_override(key, value, command)
     sources = (of_words, of_paths, of_flags, translated or {})
@@ -88,7 +93,7 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     return CommandLine(command, overrides, is_sweep, cfg is not None)
 
 
-def _flag_override(key: str, value: str | bool, command: Command) -> dict[str, list[Any]]:
+def _flag_override(key: str, value: str | bool, command: Command) -> Overrides:
     """Return the values of a flag by key."""
     field = command.keys.get(key)  # None: a group, of which a sweep may have several names
     if isinstance(value, bool):
@@ -100,37 +105,26 @@ def _flag_override(key: str, value: str | bool, command: Command) -> dict[str, l
     return parse_override(key, value, field)
 
 
-def _run_to_resume(name: str, words: list[str]) -> tuple[str, list[str]]:
-    """Return the run that ``--resume`` names, or :data:`LATEST`, and the other words.
+def _sort_words(words: list[str], command: Command, positional: Field | None) -> tuple[Overrides, Overrides]:
+    """Return the overrides among the words, and that of the other words, which name runs.
 
-    :param name: the word after the flag, which may be an override: ``--resume total_timesteps=+30``.
-    :param words: the run may be among them, after overrides.
+    :param positional: the key that the other words set.
     """
-    if "=" in name and not os.path.exists(name):
-        name, words = LATEST, [*words, name]
-    run = next(filter(os.path.exists, words), None) if name == LATEST else None
-    if run is None:
-        return name, words
-    return run, [word for word in words if word != run]
-
-
-def _sort_words(words: list[str], command: Command) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-    """Return the overrides among the words, and that of the other words, which name runs."""
-    overrides: dict[str, list[Any]] = {}
+    overrides: Overrides = {}
     paths: list[str] = []
     for word in words:
-        if command.positional and _is_path(word, command, command.positional):
+        if positional and _is_path(word, command, positional):
             paths.append(word)
         else:
             overrides |= _override(word, command)
-    if command.positional is None or not paths:
+    if positional is None or not paths:
         return overrides, {}
-    if len(paths) > 1 and not takes_list(command.positional):
-        raise UserError(f"`rlher {command.name}` takes one {command.positional.name}, not {', '.join(paths)}.")
-    return overrides, {command.positional.name: [paths if len(paths) > 1 else paths[0]]}
+    if len(paths) > 1 and not takes_list(positional):
+        raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
+    return overrides, {positional.name: [paths if len(paths) > 1 else paths[0]]}
 
 
-def _override(word: str, command: Command) -> dict[str, list[Any]]:
+def _override(word: str, command: Command) -> Overrides:
     """Return the values of a word such as ``algo.gamma=0.9``.
 
     :raises UserError: it is no override.
@@ -171,7 +165,7 @@ def _parser(command: Command) -> _Parser:
         if field.type is bool:
             arguments = {"action": argparse.BooleanOptionalAction}
         elif field.name == "resume":
-            arguments = {"nargs": "?", "const": LATEST}
+            arguments = {"nargs": "?"}
         if field.name not in command.groups:
             short = ["--space"] if field.name == "search_space" else []
             parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)

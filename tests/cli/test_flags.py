@@ -61,6 +61,9 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
         (["--resume", "total_timesteps=+30"], {"total_timesteps": "+30", "resume": "latest"}),
         (["--resume", "logs/a b", "seed=1"], {"seed": 1, "resume": "logs/a b"}),
         (["--resume", "seed=1", "run"], {"seed": 1, "resume": "run"}),
+        (["--resume=run"], {"resume": "run"}),
+        (["--resume", "latest", "--json"], {"resume": "latest", "json": True}),
+        (["seed=1", "run", "--resume"], {"seed": 1, "resume": "run"}),
         (["+resume=run"], {"resume": "run"}),
     ],
 )
