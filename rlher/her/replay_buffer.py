@@ -397,7 +397,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """
         self.reset()
         try:
-            storage, extra, priorities = saving.load(path, self._empty_storage)
+            storage = self._empty_storage()
+            extra, priorities = saving.load(path, storage)
             added = int(max(storage.ring_added[: self.n_envs]))
             self.pos = added % self.buffer_size
             self.full = added >= self.buffer_size

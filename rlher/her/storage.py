@@ -29,6 +29,7 @@ RING_SHIFT = 40
 IDS_PER_RING = 1 << RING_SHIFT
 """Ids of one ring; more than can ever be added to it."""
 
+RING_ARRAYS = ("ring_added", "ring_running")
 EPISODE_ARRAYS = ("first_id", "last_id", "last_obs")
 
 Observations = Mapping[str, NDArray]
@@ -92,7 +93,8 @@ class Storage:
     :param capacity: transitions stored of each environment.
     :param n_envs: number of environments.
     :param layout: what a transition consists of.
-    :param demonstration_steps: transitions of the demonstrations, which :meth:`add_episode` stores in ring ``n_envs``.
+    :param demonstration_steps: transitions of the demonstrations, which :meth:`add_episode` stores in ring ``n_envs``;
+        0: that ring does not exist.
     :ivar ring_sizes: for each ring, transitions that it can hold.
     :ivar ring_added: for each ring, transitions ever added.
     :ivar ring_running: for each ring, whether its newest episode runs.
@@ -116,13 +118,17 @@ class Storage:
         self.capacity = capacity
         self.n_envs = n_envs
         self.layout = layout
-        self.ring_sizes = np.array([capacity] * n_envs + [demonstration_steps] * (demonstration_steps > 0))
-        self.ring_added = np.zeros_like(self.ring_sizes)
-        self.ring_running = np.zeros(len(self.ring_sizes), dtype=bool)
-        self._allocate()
+        self._allocate(demonstration_steps)
 
-    def _allocate(self) -> None:
-        """Reserve the arrays, which take memory only where they are written to."""
+    def _allocate(self, demonstration_steps: int) -> None:
+        """Make all arrays, empty; they take memory only where they are written to."""
+        self.demonstration_steps = demonstration_steps
+        sizes = [self.capacity] * self.n_envs
+        if demonstration_steps > 0:
+            sizes.append(demonstration_steps)
+        self.ring_sizes = np.array(sizes, np.int64)
+        self.ring_added = np.zeros(len(sizes), np.int64)
+        self.ring_running = np.zeros(len(sizes), dtype=bool)
         # A ring has one entry more than transitions in all arrays. Those of episodes need it, because a new episode
         # begins before the oldest one has lost its last transition.
         count = sum(self.ring_sizes + 1)
@@ -252,7 +258,7 @@ class Storage:
     @property
     def has_demonstrations(self) -> bool:
         """Whether there are demonstrations."""
-        return len(self.ring_sizes) > self.n_envs
+        return self.demonstration_steps > 0
 
     @property
     def _counts(self) -> NDArray[np.int64]:
@@ -303,7 +309,7 @@ class Storage:
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over the demonstrations."""
-        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.ring_sizes[self.n_envs]).astype(np.int64)
+        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.demonstration_steps).astype(np.int64)
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
@@ -352,21 +358,31 @@ class Storage:
     # ------------------------------------------------------------------------------------ files and pickling
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Return all transitions and their episodes as arrays."""
+        """Return everything but the layout as arrays, without their unused parts."""
         positions = self.positions(self.all_ids())
-        arrays = {"rows": self.rows.take(positions), "next_achieved": self.next_achieved[positions]}
+        arrays = {
+            "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
+            "rows": self.rows.take(positions),
+            "next_achieved": self.next_achieved[positions],
+        }
         if self.infos is not None:
             arrays["infos"] = self.infos[positions]
-        episodes = np.unique(arrays["rows"]["episode"])
-        return arrays | {"episodes": episodes} | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
+        arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
+        arrays |= {name: getattr(self, name) for name in RING_ARRAYS}
+        return arrays | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
     def load_state_dict(self, arrays: Mapping[str, NDArray]) -> None:
-        """Restore a value of :meth:`state_dict`; running episodes continue.
+        """Replace everything by a value of :meth:`state_dict`, of the same layout; running episodes continue.
 
-        ``ring_added`` and ``ring_running`` must be set before.
-
-        :raises ValueError: the arrays do not fit the numbers of transitions, each other or the spaces.
+        :raises ValueError: it has another capacity or number of environments, or its arrays do not fit each other or
+            the layout.
         """
+        capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
+        if (capacity, n_envs) != (self.capacity, self.n_envs):
+            raise ValueError(f"it has buffer_size={capacity * n_envs} and n_envs={n_envs}; use the same")
+        self._allocate(demonstration_steps)
+        for name in RING_ARRAYS:
+            self._fill(name, np.arange(len(self.ring_sizes)), arrays[name])
         positions = self.positions(self.all_ids())
         self._fill("rows", positions, arrays["rows"])
         self._fill("next_achieved", positions, arrays["next_achieved"])
@@ -385,17 +401,11 @@ class Storage:
             raise ValueError(f"its {name} have another type or shape")
         target[indices] = values
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the transitions stored, without the unused rest of the arrays."""
-        kept = ("capacity", "n_envs", "layout", "ring_sizes", "ring_added", "ring_running")
-        return {name: getattr(self, name) for name in kept} | {"arrays": self.state_dict()}
+    def __reduce__(self) -> tuple:
+        """Return what pickle stores: the arguments of the constructor and the state."""
+        return Storage, (self.capacity, self.n_envs, self.layout), self.state_dict()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a value of :meth:`__getstate__`."""
-        arrays = state.pop("arrays")
-        self.__dict__.update(state)
-        self._allocate()
-        self.load_state_dict(arrays)
+    __setstate__ = load_state_dict
 
 
 def copy_into(values: Any, array: NDArray) -> None:

@@ -88,7 +88,9 @@ def test_pickled_arrays_are_refused(tmp_path):
         partial(change, **{"priorities/priorities": np.full(20, np.nan)}),
         partial(change, episodes=np.array([0, 1, 2, 200])),
         partial(change, next_achieved=np.zeros((1, 1))),
-        partial(change, state=np.array('{"version": 12, "added": [3]}')),
+        partial(change, ring_added=np.array([3])),
+        partial(change, sizes=np.array([100, 1])),
+        partial(change, metadata=np.array('{"version": 13}')),
     ],
 )
 def test_a_damaged_file_is_refused_and_nothing_is_stored(tmp_path, damage):
@@ -118,7 +120,7 @@ def test_unsuitable_files_are_refused(tmp_path):
     of_float32 = spaces.Dict({**SPACE.spaces, "achieved_goal": spaces.Box(-np.inf, np.inf, (1,), np.float32)})
     with pytest.raises(ValueError, match="other spaces"):
         HerReplayBuffer(1000, of_float32, ACTION, n_envs=2).load(tmp_path / "buffer.npz")
-    change(tmp_path / "buffer.npz", state=np.array('{"version": 99}'))
+    change(tmp_path / "buffer.npz", metadata=np.array('{"version": 99}'))
     with pytest.raises(ValueError, match="version"):
         make_buffer(n_envs=2).load(tmp_path / "buffer.npz")
     with pytest.raises(ValueError, match="copy_info_dict"):
