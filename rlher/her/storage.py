@@ -13,7 +13,15 @@ have the environment's precision, because rewards depend on it.
 Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
 :data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and the demonstrations have the last one. So
 consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
-start plus the serial number modulo the ring's size.
+start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the first episode of a ring
+has the number of the ring's start, and after as many episodes as the ring has transitions the numbers begin again.
+
+For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
+have overwritten those of episode 0, whose number the next episode gets::
+
+    position        0  1  2                       episode    0  1  2
+    transition      3  4  2                       first_id   -  2  3
+    rows["episode"] 2  2  1                       last_id    -  2  4
 """
 
 from collections.abc import Iterable, Mapping
@@ -129,10 +137,8 @@ class Storage:
         self.ring_sizes = np.array(sizes, np.int64)
         self.ring_added = np.zeros(len(sizes), np.int64)
         self.ring_running = np.zeros(len(sizes), dtype=bool)
-        # A ring has one entry more than transitions in all arrays. Those of episodes need it, because a new episode
-        # begins before the oldest one has lost its last transition.
-        count = sum(self.ring_sizes + 1)
-        self.ring_starts = np.cumsum(self.ring_sizes + 1) - self.ring_sizes - 1
+        self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
+        count = sum(sizes)
         self.rows = np.zeros(count, self.layout.row)
         self.next_achieved = np.zeros(count, self.layout.achieved)
         self.infos = None
@@ -178,15 +184,11 @@ class Storage:
         if packed.tobytes() != before.tobytes():  # some environment was reset
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
             self.ring_running[: self.n_envs][was_reset] = False
-        for env in range(self.n_envs):
-            if not self.ring_running[env]:
-                self._begin_episode(env)
-        episodes = self.newest_episode[: self.n_envs]
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
-        rows["episode"] = episodes
-        positions = np.array([self._append_and_evict(env) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
+        rows["episode"] = episodes = self.newest_episode[: self.n_envs]
         self.rows.put(positions, rows)
         self.last_obs.put(episodes, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
@@ -202,29 +204,30 @@ class Storage:
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
-        self._begin_episode(ring)
+        self.ring_running[ring] = False
+        positions = [self._append(ring) for _ in range(len(rows))]
         rows["episode"] = self.newest_episode[ring]
-        positions = [self._append_and_evict(ring) for _ in range(len(rows))]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
         self.last_obs[self.newest_episode[ring]] = last_obs
         self.ring_running[ring] = False
 
-    def _begin_episode(self, ring: int) -> None:
-        # A ring's episodes have its size + 1 numbers from its start on; after the last number, the first one follows.
-        start, count = self.ring_starts[ring], self.ring_sizes[ring] + 1
-        episode = start + (self.newest_episode[ring] + 1 - start) % count
-        self.newest_episode[ring] = episode
-        self.ring_running[ring] = True
-        self.first_id[episode] = ring * IDS_PER_RING + self.ring_added[ring]
+    def _append(self, ring: int) -> int:
+        """Append a transition to the running episode, or to a new one if none runs; return the position.
 
-    def _append_and_evict(self, ring: int) -> int:
-        """Append a transition to the running episode, evict the oldest of a full ring, and return the position."""
-        serial, size = int(self.ring_added[ring]), int(self.ring_sizes[ring])
-        position = int(self.ring_starts[ring]) + serial % size
-        self.ring_added[ring] = serial + 1
-        self.last_id[self.newest_episode[ring]] = ring * IDS_PER_RING + serial
+        The caller writes the row. Of a full ring, the oldest transition is evicted.
+        """
+        serial, size, start = int(self.ring_added[ring]), int(self.ring_sizes[ring]), int(self.ring_starts[ring])
+        new_id = ring * IDS_PER_RING + serial
+        position = start + serial % size
         if serial >= size:
-            self.first_id[self.rows["episode"][position]] = ring * IDS_PER_RING + serial - size + 1
+            self.first_id[self.rows["episode"][position]] = new_id - size + 1
+        if not self.ring_running[ring]:
+            # Now fewer transitions than the ring's size are stored, so fewer episodes, and the next number is free.
+            self.newest_episode[ring] = start + (self.newest_episode[ring] + 1 - start) % size
+            self.first_id[self.newest_episode[ring]] = new_id
+            self.ring_running[ring] = True
+        self.last_id[self.newest_episode[ring]] = new_id
+        self.ring_added[ring] = serial + 1
         return position
 
     def _store_infos(self, positions: Positions, infos: list[dict[str, Any]]) -> None:
@@ -290,11 +293,9 @@ class Storage:
             return np.zeros(0, np.int64)
         start, size = self.ring_starts[ring], self.ring_sizes[ring]
         oldest_serial = max(self.ring_added[ring] - size, 0)
-        # Counted from the start of the ring, see _begin_episode.
-        oldest = self.rows["episode"][start + oldest_serial % size] - start
-        newest = self.newest_episode[ring] - start
-        count = (newest - oldest) % (size + 1) + 1
-        return start + (oldest + np.arange(count)) % (size + 1)
+        oldest = self.rows["episode"][start + oldest_serial % size]
+        count = (self.newest_episode[ring] - oldest) % size + 1
+        return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
@@ -302,10 +303,13 @@ class Storage:
             added = int(self.ring_added[0])
             stored = min(added, self.capacity)
             return added - stored + (rng.random(count) * stored).astype(np.int64)
-        ends = np.cumsum(self._counts[: self.n_envs])
+        counts = self._counts[: self.n_envs]
+        ends = np.cumsum(counts)
         index = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
         env = np.searchsorted(ends, index, side="right")
-        return index + (np.arange(self.n_envs) * IDS_PER_RING + self.ring_added[: self.n_envs] - ends)[env]
+        oldest_ids = np.arange(self.n_envs) * IDS_PER_RING + self.ring_added[: self.n_envs] - counts
+        first_indices = ends - counts
+        return index + (oldest_ids - first_indices)[env]
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Return the ids of transitions, uniformly over the demonstrations."""
@@ -323,10 +327,10 @@ class Storage:
         return self.positions(rings * IDS_PER_RING + self.ring_added[rings] - 1)
 
     def ids_at(self, positions: Positions) -> Ids:
-        """Return the ids of the environments' transitions at these positions."""
-        env, offset = np.divmod(positions, self.capacity + 1)
+        """Return the ids of the transitions at these positions, none of which is that of a demonstration."""
+        env, offset = np.divmod(positions, self.capacity)  # the rings of the environments come first
         newest = self.ring_added[env] - 1
-        age = (newest - offset) % self.capacity  # transitions added since; those of a full ring go around its end
+        age = (newest - offset) % self.capacity  # number of transitions added after this one
         return env * IDS_PER_RING + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
