@@ -153,7 +153,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.env = env
         self.compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
-        reward = RewardFunction(self._find_compute_reward)
+        reward = RewardFunction(self._compute_reward)
         self.relabeller = Relabeller(
             strategy,
             RewardAndDone(reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward),
@@ -364,16 +364,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("Trying to set env of already initialized environment.")
         self.env = env
 
-    def _find_compute_reward(self) -> Callable[..., Any]:
+    def _compute_reward(self, *arguments: Any) -> Any:
+        """Call the given ``compute_reward``, or that of the present environment; see :meth:`set_env`."""
         if self.compute_reward is not None:
-            return self.compute_reward
-        env = self.env
-        if env is None:
+            return self.compute_reward(*arguments)
+        if self.env is None:
             raise RuntimeError(
                 "HerReplayBuffer needs an environment for the rewards of virtual transitions: "
                 "pass env= or compute_reward=, or call set_env() after loading."
             )
-        return lambda *arguments: env.env_method("compute_reward", *arguments, indices=[0])[0]
+        return self.env.env_method("compute_reward", *arguments, indices=[0])[0]
 
     def save(self, path: str | os.PathLike) -> None:
         """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save.

@@ -47,7 +47,7 @@ class RewardStatistics:
     went_on_at_goal: int = 0
 
     def record_reward_at_goal(self, rewards: Floats) -> None:
-        """Record the (n,) rewards of goals equal to the achieved ones, before all others."""
+        """Record the (n,) rewards of goals equal to the achieved ones."""
         self.reward_at_goal = float(np.min(rewards))
         self.record_rewards(rewards)
 
@@ -128,7 +128,7 @@ class RewardAndDone:
             next_obs = storage.next_obs(part, rows["episode"])
             # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
-            if self.statistics.reward_at_goal is None:
+            if self.statistics.reward_at_goal is None:  # at first, because `is_reached` needs it
                 self.statistics.record_reward_at_goal(
                     self._compute_reward(storage, positions, storage.next_achieved[positions])
                 )

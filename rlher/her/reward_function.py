@@ -29,11 +29,11 @@ class RewardFunction:
     wrong rewards. The first call compares some rows with single calls. After any difference every call loops over the
     rows, after one warning.
 
-    :param get_function: returns the function. It is called for every batch, because environments may be built again.
+    :param compute_reward: the method of an environment, or a function with the same arguments.
     """
 
-    def __init__(self, get_function: Callable[[], Callable[..., Any]]) -> None:
-        self.get_function = get_function
+    def __init__(self, compute_reward: Callable[..., Any]) -> None:
+        self.compute_reward = compute_reward
         self._vectorised: bool | None = None
 
     def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
@@ -46,16 +46,20 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        call = self.get_function()
         infos = [{}] * count if infos is None else _copies(infos)
-        if self._vectorised is None:
-            problem = batch_problem(call, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS], infos[:CHECKED_ROWS])
+        is_vectorised = self._vectorised
+        if is_vectorised is None:
+            first = slice(CHECKED_ROWS)
+            problem = batch_problem(self.compute_reward, achieved[first], desired[first], infos[first])
             if problem is not None:
                 warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
-            self._vectorised = problem is None
-        if self._vectorised:
-            return np.asarray(call(achieved, desired, infos)).reshape(count)
-        return _row_by_row(call, achieved, desired, infos)
+            is_vectorised = problem is None
+        if is_vectorised:
+            rewards = np.asarray(self.compute_reward(achieved, desired, infos)).reshape(count)
+        else:
+            rewards = _row_by_row(self.compute_reward, achieved, desired, infos)
+        self._vectorised = is_vectorised  # only now: if the function raised, nothing is known
+        return rewards
 
 
 def batch_problem(

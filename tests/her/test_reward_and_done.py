@@ -100,7 +100,7 @@ def wrong_axis(achieved, desired, info):
 @pytest.mark.parametrize("goal_size", [1, 3, 5])
 @pytest.mark.parametrize("function", [scalar_norm, wrong_axis])
 def test_unvectorised_rewards_are_computed_row_by_row_with_one_warning(function, goal_size):
-    reward = RewardFunction(lambda: function)
+    reward = RewardFunction(function)
     goals = np.ones((64, goal_size))
     with pytest.warns(UserWarning, match="not vectorised") as caught:
         rewards = [reward(goals[:rows], 0 * goals[:rows]).tolist() for rows in (64, goal_size, 64)]
