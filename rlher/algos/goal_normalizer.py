@@ -41,18 +41,21 @@ class GoalNormalizer(nn.Module):
         self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
         self._clip = clip
-        total = sum(self.sizes)
-        ends = zip(self.shapes, self.sizes, np.cumsum(self.sizes), strict=True)
-        entries = {key: np.arange(end - size, end) for key, size, end in ends}
+        total = 0
+        entries = {}
+        for key, size in zip(self.shapes, self.sizes, strict=True):
+            entries[key] = np.arange(total, total + size)
+            total += size
         has_goals = all(key in entries for key in GOALS)
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
-        # Indices of the goals' entries: (2, parts, entries of a part), the achieved goal first.
-        self._goals = goals.reshape(2, goal_parts, -1)
-        # Entries whose statistics are averaged. Without parts: both goals. With parts: all parts of the achieved goal.
-        # Every part of both goals gets this average. The shape is (averaged, entries of a part).
-        self._pooled = self._goals[:, 0] if goal_parts == 1 else self._goals[0]
-        self._is_centred = np.ones(total)
-        self._is_centred[self._goals] = goal_parts == 1
+        # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
+        # All parts of both goals have the same statistics.
+        self._parts = goals.reshape(2 * goal_parts, -1)
+        # The parts that these statistics are computed from. With several parts, the desired goal is left out, because
+        # all its parts but one are zeros.
+        self._counted_parts = self._parts if goal_parts == 1 else self._parts[:goal_parts]
+        self._is_centred = np.ones(total, dtype=bool)
+        self._is_centred[self._parts] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
         self.register_buffer("mean", th.zeros(total, dtype=th.float64))
         self.register_buffer("var", th.ones(total, dtype=th.float64))
@@ -71,17 +74,17 @@ class GoalNormalizer(nn.Module):
         count = float(self.count)
         total = count + len(rows)
         differences = rows - old
-        mean = old + self._pool_goals(differences.sum(axis=0)) * (self._is_centred / total)
-        squares = self._pool_goals((differences * (rows - mean)).sum(axis=0))
+        mean = old + self._share_among_parts(differences.sum(axis=0)) * (self._is_centred / total)
+        squares = self._share_among_parts((differences * (rows - mean)).sum(axis=0))
         self.var.copy_(th.from_numpy((self.var.numpy(force=True) * count + squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count.fill_(total)
 
-    def _pool_goals(self, sums: np.ndarray) -> np.ndarray:
-        """Replace the sums of each part of both goals by the average of the pooled entries, and return all sums."""
-        mean = sums[self._pooled].sum(axis=0) / len(self._pooled)
-        sums[self._goals] = mean
-        return sums
+    def _share_among_parts(self, sums: np.ndarray) -> np.ndarray:
+        """Return (entries,) sums, in which each part of a goal has the average of the counted parts."""
+        shared = sums.copy()
+        shared[self._parts] = sums[self._counted_parts].mean(axis=0)
+        return shared
 
 
 class NormalizedExtractor(BaseFeaturesExtractor):
