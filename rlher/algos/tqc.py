@@ -17,9 +17,10 @@ class TQC(SACUpdate, sb3_contrib.TQC):
         """Return the loss towards the pooled quantiles of the target critics without the largest ones."""
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
-            quantiles = self.target_q_values(batch, actions)
-            kept = len(quantiles) * (quantiles.shape[2] - self.top_quantiles_to_drop_per_net)
-            pooled = quantiles.transpose(0, 1).flatten(1)
+            target_quantiles = self.target_q_values(batch, actions)
+            critics, _, count = target_quantiles.shape
+            kept = critics * (count - self.top_quantiles_to_drop_per_net)
+            pooled = target_quantiles.transpose(0, 1).flatten(1)
             target = batch.rewards + batch.discounts * (pooled - batch.ent_coef * log_prob)
             target = target.topk(kept, dim=1, largest=False, sorted=False).values
         quantiles = self.q_values(batch)
@@ -40,6 +41,8 @@ def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     :param targets: (…, m) samples of the estimated distribution; they get no gradient.
     :return: (…, n), each the mean over all targets.
     """
+    # The loss is computed without autograd, which would visit all (n, m) pairs a second time. Its gradient, -slope, is
+    # attached by a term that is 0.
     count = quantiles.shape[-1]
     share = ((th.arange(count, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / count).unsqueeze(-1)
     with th.no_grad():
@@ -48,6 +51,4 @@ def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
         slopes = th.addcmul(share * clipped, 1 - 2 * share, clipped.clamp(max=0))  # |share - (delta < 0)| * clipped
         loss = (slopes * delta.sub_(clipped, alpha=0.5)).mean(dim=-1)
         slope = slopes.mean(dim=-1)  # minus the gradient of the loss
-    # The last term is 0. Its gradient with respect to `quantiles` is -slope, so autograd does not visit the (n, m)
-    # pairs.
     return loss - slope * (quantiles - quantiles.detach())
