@@ -26,7 +26,7 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig, all_train_keys
+from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys
 from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
@@ -261,7 +261,7 @@ def train(
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
-    config = compose(TrainConfig, overrides)
+    config = compose(LauncherConfig, overrides)
     command = shlex.join(["rlher", "train", *override_words(overrides)])
     return _finished_run(*start.train(config, command))
 
@@ -456,7 +456,7 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
-    jobs = [ComposedConfig(of_seed, compose(TrainConfig, of_seed)) for of_seed in of_seeds]
+    jobs = [ComposedConfig(of_seed, compose(LauncherConfig, of_seed)) for of_seed in of_seeds]
     trained, code = train_sweep(jobs)
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")

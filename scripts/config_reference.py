@@ -10,7 +10,7 @@ from rlher.composition.overrides import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainCommandConfig
 from rlher.config.tuning import OptimizeConfig
 
 INTRODUCTION = """# Config keys
@@ -30,7 +30,7 @@ and no recipe holds it.
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(TrainConfig)
+    train = fields(TrainCommandConfig)
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
@@ -38,7 +38,7 @@ def reference() -> str:
             parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, TrainConfig)))
+    parts.append(table(added(OptimizeConfig, TrainCommandConfig)))
     for command in COMMANDS:
         config = COMMANDS[command].schema
         if command not in ("train", "optimize"):

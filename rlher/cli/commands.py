@@ -27,7 +27,7 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.plugins import plugin_values
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainCommandConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
@@ -49,7 +49,7 @@ MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 """What is printed before a finding of `rlher check`, by its level."""
 
 
-def train(config: TrainConfig, command_line: str) -> int:
+def train(config: TrainCommandConfig, command_line: str) -> int:
     """Train an agent and keep everything in a run folder.
 
     :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
@@ -111,8 +111,6 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
     """
-    if config.resume is not None:
-        raise UserError("optimize has no --resume: the same command again continues its study.")
     from rlher.jobs import job_pool
 
     # It imports torch at the same time as the next line.

@@ -11,10 +11,9 @@ from rlher.composition.overrides import assign, expand_short_forms, names_in_gro
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_keys, validate
+from rlher.config.key import validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_no_code
-from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import UserError, did_you_mean
 
 Config = TypeVar("Config")
@@ -81,10 +80,15 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
 def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     """Set the values of a recipe in a config.
 
-    :raises UserError: there is no such recipe, it does not fit the algorithm, or it names code that is not trusted.
+    :raises UserError: there is no such recipe, it does not fit the algorithm, it sets a key of the command line, or it
+        names code that is not trusted.
     """
     before = asdict(config)
-    assign(config, _read_recipe(name), f"recipe {name} does not fit algo={config.algo.name}, which has no key")
+    recipe = _read_recipe(name)
+    for key, field, _ in values_by_key(config):
+        if key in recipe and field.metadata.get("command_line_only"):  # with trust_code a file would trust itself
+            raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
+    assign(config, recipe, f"recipe {name} does not fit algo={config.algo.name}, which has no key")
     # Values are compared before and after, because a file can write a key in several ways.
     if is_yaml_path(name) and not trust_code:
         require_no_code(Path(name), asdict(config), before)
@@ -103,9 +107,6 @@ def _read_recipe(name: str) -> dict[str, Any]:
     recipe = read_mapping(path)
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
-    for key, field in dotted_keys(OptimizeConfig).items():
-        if key in recipe and field.metadata.get("command_line_only"):  # with trust_code a file would trust itself
-            raise UserError(f"{path} sets {key}, which belongs on the command line; remove the key.")
     return recipe
 
 

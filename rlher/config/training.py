@@ -1,7 +1,7 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
 import hashlib
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
@@ -89,7 +89,7 @@ class CheckpointConfig:
 
 @dataclass
 class TrainConfig:
-    """Config keys of `rlher train`."""
+    """Config keys of a training run."""
 
     algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm", choice="tqc")
     env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
@@ -114,11 +114,6 @@ class TrainConfig:
     )
     device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
-    workers: int = runtime_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
-    launcher: str = runtime_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = runtime_key(
-        None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
-    )
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
@@ -137,9 +132,6 @@ class TrainConfig:
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
         matters_for=["experiment", "grouping", "recipe"],  # a run that a callback ended goes on without it
         may_name_code=True,
-    )
-    resume: str | None = experiment_key(
-        None, "run folder, or latest", matters_for=["experiment", "grouping", "resume"], command_line_only=True
     )
     trust_code: bool = runtime_key(
         False,
@@ -162,6 +154,29 @@ class TrainConfig:
     def title(self) -> str:
         """Algorithm and environment, for people."""
         return f"{self.algo.label} on {self.env.label}"
+
+
+@dataclass
+class LauncherConfig(TrainConfig):
+    """Config keys of commands that train several runs: those of each run, and where the runs are trained."""
+
+    workers: int = runtime_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
+    launcher: str = runtime_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
+    ray_address: str | None = runtime_key(
+        None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
+    )
+
+
+@dataclass
+class TrainCommandConfig(LauncherConfig):
+    """Config keys of `rlher train`."""
+
+    resume: str | None = runtime_key(None, "run folder, or latest", command_line_only=True)
+
+
+def run_config(config: TrainConfig) -> TrainConfig:
+    """Return the config of a training run, without the keys that only its command has."""
+    return TrainConfig(**{field.name: getattr(config, field.name) for field in fields(TrainConfig)})
 
 
 def all_train_keys() -> dict[str, Field]:

@@ -1,10 +1,10 @@
 """Config keys of `rlher optimize`."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rlher.config.key import experiment_key, runtime_key
-from rlher.config.training import TrainConfig
+from rlher.config.training import LauncherConfig, TrainConfig, run_config
 
 
 class Objective(NamedTuple):
@@ -44,7 +44,7 @@ def hide_password(address: str) -> str:
 
 
 @dataclass
-class OptimizeConfig(TrainConfig):
+class OptimizeConfig(LauncherConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
@@ -81,5 +81,4 @@ class OptimizeConfig(TrainConfig):
 
 def train_config(config: OptimizeConfig) -> TrainConfig:
     """Return the keys of a training run; each has one thread, since several run side by side."""
-    values = {field.name: getattr(config, field.name) for field in fields(TrainConfig)}
-    return TrainConfig(**values | {"threads": config.threads or 1})
+    return replace(run_config(config), threads=config.threads or 1)

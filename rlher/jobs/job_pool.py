@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import LauncherConfig
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.safe_files import require_safe_to_write
@@ -61,7 +61,7 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
-def start_fork_server_for_jobs(config: TrainConfig, modules: Sequence[str]) -> None:
+def start_fork_server_for_jobs(config: LauncherConfig, modules: Sequence[str]) -> None:
     """Start the fork server, which imports what the jobs need, unless the jobs are tasks of Ray."""
     if config.launcher == "local":
         start_fork_server(modules)
@@ -76,7 +76,7 @@ class Pool:
     :raises UserError: Ray is not installed, or its head cannot be reached.
     """
 
-    def __init__(self, config: TrainConfig, ray_retries: int) -> None:
+    def __init__(self, config: LauncherConfig, ray_retries: int) -> None:
         self.size = config.workers
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
@@ -192,7 +192,7 @@ def _call_in(folder: str, function: Callable[[], None]) -> None:
     function()
 
 
-def _connect_ray(config: TrainConfig) -> Any:
+def _connect_ray(config: LauncherConfig) -> Any:
     """Return the module ``ray``, connected to the cluster."""
     require_package("launcher=ray", "ray")
     import ray

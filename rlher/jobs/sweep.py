@@ -12,7 +12,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import tenacity
 from rlher.composition.compose import ComposedConfig
 from rlher.composition.override_syntax import override_words
 from rlher.config.key import set_value, values_by_key
-from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.training import LauncherConfig, TrainConfig, experiment_id, run_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -40,7 +40,7 @@ WAITING, RUNNING, INTERRUPTED, FAILED, FINISHED = STATES = ("waiting", "running"
 """States of a run, in the order of the table; waiting runs are not in it."""
 
 
-SWEEP_KEYS = ("workers", "launcher", "ray_address")
+LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name for field in fields(TrainConfig)}
 """Keys of a sweep that its runs do not have."""
 
 
@@ -187,12 +187,12 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     runs = []
     for overrides, config in composed:
         name = " ".join(word for word in override_words(overrides) if word not in common)
-        words = override_words({key: value for key, value in overrides.items() if key not in SWEEP_KEYS})
+        words = override_words({key: value for key, value in overrides.items() if key not in LAUNCHER_KEYS})
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         # One thread each, because runs side by side that use all cores slow each other down.
-        run_config = replace(config, logs=logs, threads=config.threads or 1, progress=True)
-        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), run_config))
+        of_run = replace(run_config(config), logs=logs, threads=config.threads or 1, progress=True)
+        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), of_run))
     return runs
 
 

@@ -68,7 +68,7 @@ def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Pa
     changes = [
         f"{key.removesuffix('.name')}={values.get(key)} (it was trained with {value})"
         for key, value in recorded.items()
-        if key not in values or values[key] != value
+        if values.get(key) != value
     ]
     if changes:
         restore = "" if recorded == of_file else f"restore {run.folder / CONFIG}, which was changed, or "

@@ -6,7 +6,7 @@ torch, so that both import at the same time. So no import at the top of this fil
 
 from typing import TYPE_CHECKING
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core.errors import UserError
 from rlher.core.workers import start_fork_server
 from rlher.run.run_folder import RunFolder
@@ -19,17 +19,17 @@ RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluatio
 """What the fork server of a run imports, so that its worker processes start at once."""
 
 
-def train(config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+def train(config: LauncherConfig, command: str) -> "tuple[RunFolder, RunResult]":
     """Train a new run, see :func:`rlher.training.trainer.train_new_run`.
 
     :raises UserError: the config has values of the keys that tell a sweep where its runs are trained.
     """
-    if (config.workers, config.launcher) != (TrainConfig.workers, TrainConfig.launcher):
+    if (config.workers, config.launcher) != (LauncherConfig.workers, LauncherConfig.launcher):
         raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
     _start_fork_server(config)
     from rlher.training.trainer import train_new_run
 
-    return train_new_run(config, command)
+    return train_new_run(run_config(config), command)
 
 
 def resume(run: RunFolder, config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":

@@ -23,7 +23,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 def test_recipe_leaves_out_seeds_machine_and_output() -> None:
     ignored = set(irrelevant_keys("recipe"))
     assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.freq"} <= ignored
-    assert {"checkpoint.minutes", "init_from", "resume", "device", "logs", "json"} <= ignored
+    assert {"checkpoint.minutes", "init_from", "device", "logs", "json"} <= ignored
     assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.kwargs"} & ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her."))}
 
