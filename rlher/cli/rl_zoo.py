@@ -16,7 +16,7 @@ from typing import Any
 from rlher.cli import flags
 from rlher.cli.flags import CommandLine
 from rlher.composition.override_syntax import parse_override
-from rlher.composition.overrides import expand_short_forms
+from rlher.composition.overrides import expand_overrides
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
 from rlher.config.trust import require_no_code
@@ -157,7 +157,7 @@ def _file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str,
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
-        nested = unflatten(expand_short_forms(by_config_key(values)))
+        nested = unflatten(expand_overrides(by_config_key(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
     if True not in overrides.get("trust_code", []):  # the command line may name code, the text of a file may not

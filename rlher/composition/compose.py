@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rlher.composition.overrides import assign, expand_short_forms, names_in_group
+from rlher.composition.overrides import assign, expand_overrides, names_in_group
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
@@ -33,7 +33,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     :param overrides: values by config key or short form.
     :raises UserError: it cannot be composed, or a value is invalid.
     """
-    values = expand_short_forms(overrides)
+    values = expand_overrides(overrides)
     if str(values.get("total_timesteps")).startswith("+"):
         raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
     trust_code = str(values.get("trust_code")).lower() == "true"
@@ -118,7 +118,7 @@ def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Train
     :raises UserError: an override is invalid.
     """
     config = copy.deepcopy(recorded)
-    values = expand_short_forms(overrides)
+    values = expand_overrides(overrides)
     if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
         values["total_timesteps"] = recorded.total_timesteps + int(more[0])
     if values.get("env") in (recorded.env.id, recorded.env.name):

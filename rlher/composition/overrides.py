@@ -27,7 +27,7 @@ def names_in_group(group: str) -> list[str]:
     return list(conf_files(group))
 
 
-def expand_short_forms(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of overrides by config key. Those of groups come first, so that others override them.
 
     :param overrides: single values by key or short form.

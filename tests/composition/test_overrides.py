@@ -7,7 +7,7 @@ import pytest
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.composition.compose import changed_config, compose
-from rlher.composition.overrides import expand_short_forms
+from rlher.composition.overrides import expand_overrides
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.safe_files import dump_yaml
@@ -38,11 +38,11 @@ def test_values_become_what_their_keys_take() -> None:
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
     command = next(name for name in ("train", "optimize", "plot") if key in COMMANDS[name].keys or "kwargs" in key)
     ((name, values),) = parse(command, [word]).overrides.items()
-    assert expand_short_forms({name: values[0]})[key] == value
+    assert expand_overrides({name: values[0]})[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
-    values = expand_short_forms({"her.relabel_done": "auto", "her": "sb3"})
+    values = expand_overrides({"her.relabel_done": "auto", "her": "sb3"})
     assert values == {"her.relabel_done": "auto", "her.keep_goal_independent_reward": False}
 
 
