@@ -84,7 +84,7 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
         of_paths = {"resume": [LATEST]}
     of_flags: Overrides = {}
     for key, value in flag_values.items():
-        of_flags |= _flag_override(key, value, command)
+        of_flags |= _flag_override(key, value, command, is_sweep)
     sources = (of_words, of_paths, of_flags, translated or {})
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
@@ -93,14 +93,17 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     return CommandLine(command, overrides, is_sweep, cfg is not None)
 
 
-def _flag_override(key: str, value: str | bool, command: Command) -> Overrides:
-    """Return the values of a flag by key."""
+def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool) -> Overrides:
+    """Return the values of a flag by key.
+
+    A text needs no quotes after a flag, so that ``--title "a, b"`` has one value; in a sweep it has two.
+    """
     field = command.keys.get(key)  # None: a group, of which a sweep may have several names
     if isinstance(value, bool):
         return {key: [value]}
     if field and takes_list(field) and not value.startswith(("[", "{")):  # --by algo,seed
         return {key: [[entry for entry in value.split(",") if entry]]}
-    if field and takes_text(field) and not takes_list(field):
+    if field and takes_text(field) and not takes_list(field) and not is_sweep:
         return {key: [text_value(value)]}
     return parse_override(key, value, field)
 

@@ -80,3 +80,8 @@ def test_positional_words_are_recorded_without_their_key(words: list[str]) -> No
 
 def test_a_positional_key_may_have_a_number() -> None:
     assert str(flags.parse("export", ["run=int(3)"])) == "rlher export 3"
+
+
+@pytest.mark.parametrize("words", [["-m", "--recipe", "a,b"], ["-m", "recipe=a,b"]])
+def test_a_flag_sweeps_as_its_word_does(words: list[str]) -> None:
+    assert flags.parse("train", words).overrides == {"recipe": ["a", "b"]}
