@@ -173,9 +173,9 @@ class Run:
         try:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
-            command = shlex.join(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
+            command_line = shlex.join(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
-            _finished_run(*start.resume(self._run, config, command))
+            _finished_run(*start.resume(self._run, config, command_line))
         finally:
             self._reload()
         return self
@@ -262,8 +262,8 @@ def train(
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(LauncherConfig, overrides)
-    command = shlex.join(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*start.train(config, command))
+    command_line = shlex.join(["rlher", "train", *override_words(overrides)])
+    return _finished_run(*start.train(config, command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -399,8 +399,8 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    command = shlex.join(["rlher", "report", *override_words(overrides)])
-    return write_report(compose(ReportConfig, overrides), command)
+    command_line = shlex.join(["rlher", "report", *override_words(overrides)])
+    return write_report(compose(ReportConfig, overrides), command_line)
 
 
 def check(env: str, **keys: Any) -> dict[str, Any]:

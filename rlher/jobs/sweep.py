@@ -49,12 +49,12 @@ class SweepRun:
     """A run of a sweep.
 
     :param name: its overrides that other runs of the sweep do not have: ``seed=3``; all of them if it is the only run.
-    :param command: the command line of this run alone, for the run folder.
+    :param command_line: the command line of this run alone, for the run folder.
     :param reason: why it failed.
     """
 
     name: str
-    command: str
+    command_line: str
     config: TrainConfig
     state: str = WAITING
     exit_code: int = 0
@@ -118,7 +118,7 @@ class Sweep(JobSource):
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_job, run.config, run.command), run.log_path)
+            yield Job(run, partial(train_job, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; the exit code is that of a failed run if its process was killed."""
@@ -208,10 +208,10 @@ def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
     return list(by_experiment.values())
 
 
-def train_job(config: TrainConfig, command: str) -> None:
+def train_job(config: TrainConfig, command_line: str) -> None:
     """Train a run in a worker, or resume it if it has a folder.
 
-    :param command: its command line, for the run folder.
+    :param command_line: its command line, for the run folder.
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
@@ -221,7 +221,7 @@ def train_job(config: TrainConfig, command: str) -> None:
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command) if folder else train_new_run(config, command)
+    run, result = _resume(folder, config, command_line) if folder else train_new_run(config, command_line)
     print_result(run, result)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -235,7 +235,7 @@ def train_job(config: TrainConfig, command: str) -> None:
     stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
     reraise=True,
 )
-def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
+def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Its runtime keys are those of the sweep."""
     from rlher.training.resume import resume
 
@@ -244,4 +244,4 @@ def _resume(folder: Path, config: TrainConfig, command: str) -> Any:
     for key, field, value in values_by_key(config):
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"]):
             set_value(resumed, key, value)
-    return resume(run, resumed, command)
+    return resume(run, resumed, command_line)

@@ -154,13 +154,13 @@ def read_commands(folder: Path, signed: str = CONFIG) -> list[str]:
     return read_text(folder / COMMAND).splitlines() if is_signed(folder / signed) else []
 
 
-def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolder:
+def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
     :param composed: the config before its open values were resolved, which identifies the experiment.
-    :param command: the command line that trains the run.
+    :param command_line: the command line that trains the run.
     :raises UserError: the folder cannot be written, or the config is too large.
     """
     dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder
@@ -170,7 +170,7 @@ def create(config: TrainConfig, composed: TrainConfig, command: str) -> RunFolde
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         run.write_config()
-        write_text(folder / COMMAND, command + "\n")
+        write_text(folder / COMMAND, command_line + "\n")
         write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
         for path in (parent, parent.parent):
             sync(path)

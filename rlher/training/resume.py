@@ -20,11 +20,11 @@ from rlher.training.result import RunResult, print_header
 from rlher.training.trainer import Trainer
 
 
-def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder, RunResult]:
+def resume(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: the run's own, except for the keys that may change.
-    :param command: the command line, for the run folder.
+    :param command_line: the command line, for the run folder.
     :return: the run with its new config, and its result.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
@@ -48,7 +48,7 @@ def resume(run: RunFolder, config: TrainConfig, command: str) -> tuple[RunFolder
                 trainer.restore(checkpoint)
             tracker = make_tracker(config.logger, run)
             # Nothing is written before, because both may fail.
-            _record_resume(run, done, command)
+            _record_resume(run, done, command_line)
             print_header(run, [start_text, *damaged, *setup.notes])
             return run, trainer.run_to_end(tracker, is_new=checkpoint is None)
 
@@ -100,11 +100,11 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
         )
 
 
-def _record_resume(run: RunFolder, done: int, command: str) -> None:
+def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     earlier = read_commands(run.folder)  # before it is signed: none if written elsewhere or edited
     run.write_config()
-    write_text(run.folder / COMMAND, "\n".join([*earlier, command, ""]))
+    write_text(run.folder / COMMAND, "\n".join([*earlier, command_line, ""]))
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -19,7 +19,7 @@ RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluatio
 """What the fork server of a run imports, so that its worker processes start at once."""
 
 
-def train(config: LauncherConfig, command: str) -> "tuple[RunFolder, RunResult]":
+def train(config: LauncherConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Train a new run, see :func:`rlher.training.trainer.train_new_run`.
 
     :raises UserError: the config has values of the keys that tell a sweep where its runs are trained.
@@ -29,15 +29,15 @@ def train(config: LauncherConfig, command: str) -> "tuple[RunFolder, RunResult]"
     _start_fork_server(config)
     from rlher.training.trainer import train_new_run
 
-    return train_new_run(run_config(config), command)
+    return train_new_run(run_config(config), command_line)
 
 
-def resume(run: RunFolder, config: TrainConfig, command: str) -> "tuple[RunFolder, RunResult]":
+def resume(run: RunFolder, config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Resume a run, see :func:`rlher.training.resume.resume`."""
     _start_fork_server(config)
     from rlher.training.resume import resume as resume_run
 
-    return resume_run(run, config, command)
+    return resume_run(run, config, command_line)
 
 
 def _start_fork_server(config: TrainConfig) -> None:

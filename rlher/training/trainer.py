@@ -30,17 +30,17 @@ LOG_INTERVAL = 4
 
 
 def train_new_run(
-    config: TrainConfig, command: str, on_evaluation: OnEvaluation | None = None, evaluate_at_end: bool = True
+    config: TrainConfig, command_line: str, on_evaluation: OnEvaluation | None = None, evaluate_at_end: bool = True
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
-    :param command: the command line, for the run folder.
+    :param command_line: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
     :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
     :raises UserError: the config cannot be trained; nothing was written.
     """
     with prepare(config) as setup:
-        run = run_folder.create(setup.config, config, command)
+        run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
                 tracker = make_tracker(run.config.logger, run)

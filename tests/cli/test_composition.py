@@ -18,7 +18,7 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
     runs = sweep_runs(flags.parse("train", ["-m", *words]).compose())
     assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
-    assert [run.command for run in runs] == [
+    assert [run.command_line for run in runs] == [
         f"{common} her={her} recipe={recipe}" for her in ("future", "final") for recipe in ("mine.yaml", "null")
     ]
 
