@@ -18,6 +18,9 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
+NOT_OVERRIDES = ("words", "multirun", "cfg", "resume")
+"""What the parser of a command returns besides the values of flags that set a config key."""
+
 Overrides = dict[str, list[Any]]
 """Values by config key or short form; in a sweep a key may have several."""
 
@@ -70,27 +73,27 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
         flag = unknown[0].partition("=")[0]
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
-    flag_values = vars(namespace)  # the next lines take out what is no config key
-    words = flag_values.pop("words")
-    is_sweep = flag_values.pop("multirun")
-    cfg = flag_values.pop("cfg")
-    if is_sweep and cfg:
+    is_sweep = namespace.multirun
+    if is_sweep and namespace.cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    resumes = "resume" in flag_values
-    if resumes:  # the word after the flag may be an override, and the run one of the other words
-        words += filter(None, [flag_values.pop("resume")])
-    of_words, of_paths = _sort_words(words, command, command.keys["resume"] if resumes else command.positional)
-    if resumes and not of_paths:
+    words = namespace.words
+    positional = command.positional
+    if "resume" in namespace:  # the word after the flag may be an override, and the run one of the other words
+        words += [namespace.resume] if namespace.resume else []
+        positional = command.keys["resume"]
+    of_words, of_paths = _sort_words(words, command, positional)
+    if "resume" in namespace and not of_paths:
         of_paths = {"resume": [LATEST]}
     of_flags: Overrides = {}
-    for key, value in flag_values.items():
-        of_flags |= _flag_override(key, value, command, is_sweep)
+    for key, value in vars(namespace).items():
+        if key not in NOT_OVERRIDES:
+            of_flags |= _flag_override(key, value, command, is_sweep)
     sources = (of_words, of_paths, of_flags, translated or {})
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
     if not is_sweep:
         _require_single_values(command, overrides)
-    return CommandLine(command, overrides, is_sweep, cfg is not None)
+    return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
 
 
 def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool) -> Overrides:
