@@ -20,7 +20,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import set_value, set_values, validate, values_by_key
-from rlher.config.training import TrainCommandConfig, TrainConfig, experiment_id, run_config
+from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
@@ -129,15 +129,14 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         algorithm = ALGORITHMS.get(values["algo"]["name"])
-        # Earlier versions wrote the keys of the command as well.
-        config = TrainCommandConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
+        config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
         other_values = {}
         for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
             try:
                 set_value(config, key, value)
             except UserError:
                 other_values[key] = value
-        return run_config(config), other_values
+        return config, other_values
     except FileNotFoundError:
         raise
     except OSError as error:
