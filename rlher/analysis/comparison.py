@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.grouping import Group, load_groups, number_of_seeds
-from rlher.analysis.tables import MISSING, Cells, NumbersRow, Table
+from rlher.analysis.tables import MISSING, Cell, Table
 from rlher.config.commands import RunsConfig
 from rlher.core import stats
 from rlher.core.console import warn
@@ -68,53 +68,47 @@ def summary(groups: Sequence[Group]) -> Table:
     median of their wall-clock time, compilation included. ``timesteps`` is the longest run.
     """
     envs = [group.env for group in groups]  # the agents of one environment below each other
-    rows = [_summary_row(group) for group in sorted(groups, key=lambda group: envs.index(group.env))]
-    return Table("", pd.DataFrame(rows), _summary_cells, "summary")
+    in_order = sorted(groups, key=lambda group: envs.index(group.env))
+    return Table("", [_summary_row(group) for group in in_order], "summary")
 
 
-def _summary_row(group: Group) -> dict[str, object]:
+def _summary_row(group: Group) -> list[Cell]:
     finals = final_success_rates(group)
-    low, high = stats.bootstrap_interval([finals], stats.iqm, _wilson([group]))
+    rate = float(stats.iqm(finals))
+    low, high = map(float, stats.bootstrap_interval([finals], stats.iqm, _wilson([group])))
+    crash_rate = float(pd.Series([run.final("crash_rate") for run in group.runs]).mean())
     steps = {level: np.array([run.first_reaching(level / 100) for run in group.runs]) for level in STEPS_TO}
-    return {
-        "env": group.env,
-        "agent": group.label,
-        "seeds": len(finals),
-        "success_rate": float(stats.iqm(finals)),
-        "low": float(low),
-        "high": float(high),
-        "per_seed": finals.tolist(),
-        "crash_rate": float(pd.Series([run.final("crash_rate") for run in group.runs]).mean()),
-        **{f"steps_to_{level}": float(np.median(per_run)) for level, per_run in steps.items()},
-        **{f"never_{level}": int(np.isinf(per_run).sum()) for level, per_run in steps.items()},
-        f"seconds_to_{TARGET_PERCENT}": float(
-            np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs])
+    medians = {level: float(np.median(per_run)) for level, per_run in steps.items()}
+    never = {level: int(np.isinf(per_run).sum()) for level, per_run in steps.items()}
+    seconds = float(np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs]))
+    minutes = f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING
+    timesteps = max(run.timesteps for run in group.runs)
+    return [
+        Cell("env", group.env),
+        Cell("agent", group.label),
+        Cell("seeds", str(len(finals)), {"seeds": len(finals)}),
+        Cell("final success", _percent(rate, low, high), {"success_rate": rate, "low": low, "high": high}),
+        Cell("per seed", " / ".join(f"{100 * final:.0f}" for final in finals), {"per_seed": finals.tolist()}),
+        Cell(METRICS_BY_NAME["crash_rate"].axis, _percent(crash_rate), {"crash_rate": crash_rate}),
+        *(
+            Cell(
+                f"steps to {level}%",
+                _steps_text(medians[level], never[level], len(finals)),
+                {f"steps_to_{level}": medians[level]},
+            )
+            for level in STEPS_TO
         ),
-        "timesteps": max(run.timesteps for run in group.runs),
-    }
+        *(Cell(f"never {level}%", MISSING, {f"never_{level}": never[level]}) for level in STEPS_TO),
+        Cell(f"minutes to {TARGET_PERCENT}%", minutes, {f"seconds_to_{TARGET_PERCENT}": seconds}),
+        Cell("steps", f"{timesteps:,}", {"timesteps": timesteps}),
+    ]
 
 
-def _summary_cells(row: NumbersRow) -> Cells:
-    seconds = row[f"seconds_to_{TARGET_PERCENT}"]
-    return {
-        "env": row["env"],
-        "agent": row["agent"],
-        "seeds": str(row["seeds"]),
-        "final success": _percent(row["success_rate"], row["low"], row["high"]),
-        "per seed": " / ".join(f"{100 * final:.0f}" for final in row["per_seed"]),
-        METRICS_BY_NAME["crash_rate"].axis: _percent(row["crash_rate"]),
-        **{f"steps to {level}%": _steps_to(row, level) for level in STEPS_TO},
-        f"minutes to {TARGET_PERCENT}%": f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING,
-        "steps": f"{row['timesteps']:,}",
-    }
-
-
-def _steps_to(row: NumbersRow, level: int) -> str:
-    median = row[f"steps_to_{level}"]
-    never = row[f"never_{level}"]
+def _steps_text(median: float, never: int, seeds: int) -> str:
+    """Return the steps to a success rate, and how many of the seeds never reached it."""
     if np.isinf(median):
-        return "never" if never == row["seeds"] else f"never in {never} of {row['seeds']}"
-    return f"{median:,.0f}" + (f" ({never} of {row['seeds']} never)" if never else "")
+        return "never" if never == seeds else f"never in {never} of {seeds}"
+    return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
 
 
 def summary_by_environment(groups: Sequence[Group]) -> Table:
@@ -125,8 +119,9 @@ def summary_by_environment(groups: Sequence[Group]) -> Table:
     if numbers["seeds"].nunique() > 1:
         cells = [f"{cell}, n = {seeds}" for cell, seeds in zip(cells, numbers["seeds"], strict=True)]
     cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
-    in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()]
-    return Table(_caption(numbers["seeds"]), in_order.fillna(MISSING).reset_index(), dict, "summary")
+    in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
+    rows = [[Cell(str(header), text) for header, text in row.items()] for row in in_order.to_dict("records")]
+    return Table(_caption(numbers["seeds"]), rows, "summary")
 
 
 def _caption(seeds: pd.Series) -> str:
@@ -155,37 +150,28 @@ def over_environments(groups: Sequence[Group]) -> Table:
     by_agent = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
     if len({frozenset(group.env for group in tasks) for tasks in by_agent.values()}) > 1:
         warn("agents of different environments are aggregated; compare runs of the same environments.")
-    numbers = pd.DataFrame([_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()])
     title = "Final success rate over several environments, with 95 % intervals in brackets"
-    return Table(title, numbers, _over_environments_cells, "environments")
+    return Table(title, [_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()], "environments")
 
 
-def _over_environments_row(agent: str, tasks: Sequence[Group]) -> dict[str, object]:
+def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
     finals = [final_success_rates(group) for group in tasks]
+    runs = sum(map(len, finals))
+    iqm = float(stats.iqm(*finals))
+    gap = float(stats.optimality_gap(*finals))
     wilson_low, wilson_high = _wilson(tasks)
-    low, high = stats.bootstrap_interval(finals, stats.iqm, (wilson_low, wilson_high))
-    gap_low, gap_high = stats.bootstrap_interval(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
-    return {
-        "agent": agent,
-        "environments": ", ".join(group.env for group in tasks),
-        "runs": sum(map(len, finals)),
-        "iqm": float(stats.iqm(*finals)),
-        "low": float(low),
-        "high": float(high),
-        "gap": float(stats.optimality_gap(*finals)),
-        "gap_low": float(gap_low),
-        "gap_high": float(gap_high),
-    }
-
-
-def _over_environments_cells(row: NumbersRow) -> Cells:
-    return {
-        "agent": row["agent"],
-        "environments": row["environments"],
-        "runs": str(row["runs"]),
-        "interquartile mean": _percent(row["iqm"], row["low"], row["high"]),
-        "optimality gap": _percent(row["gap"], row["gap_low"], row["gap_high"]),
-    }
+    low, high = map(float, stats.bootstrap_interval(finals, stats.iqm, (wilson_low, wilson_high)))
+    gap_wilson = (1 - wilson_high, 1 - wilson_low)
+    gap_low, gap_high = map(float, stats.bootstrap_interval(finals, stats.optimality_gap, gap_wilson))
+    return [
+        Cell("agent", agent),
+        Cell("environments", ", ".join(group.env for group in tasks)),
+        Cell("runs", str(runs), {"runs": runs}),
+        Cell("interquartile mean", _percent(iqm, low, high), {"iqm": iqm, "low": low, "high": high}),
+        Cell(
+            "optimality gap", _percent(gap, gap_low, gap_high), {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
+        ),
+    ]
 
 
 # -------------------------------------------------------------------------------------- probability of improvement
@@ -197,23 +183,28 @@ def improvements(groups: Sequence[Group]) -> Table:
     It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
     and ``high`` are its 95 % bootstrap interval, widened to :func:`rlher.core.stats.improvement_interval`.
     """
-    rows = []
-    for a, b in combinations(groups, 2):
-        if a.env != b.env or min(len(a.runs), len(b.runs)) < MIN_SEEDS:
-            continue
-        x, y = final_success_rates(a), final_success_rates(b)
-        probability = float(stats.probability_of_improvement(x, y))
-        score_interval = stats.improvement_interval(probability, len(x), len(y))
-        low, high = stats.bootstrap_interval([x, y], stats.probability_of_improvement, score_interval)
-        rows.append((a.env, a.label, b.label, probability, float(low), float(high)))
-    numbers = pd.DataFrame(rows, columns=["env", "A", "B", "probability", "low", "high"])
+    rows = [
+        _improvement_row(a, b)
+        for a, b in combinations(groups, 2)
+        if a.env == b.env and min(len(a.runs), len(b.runs)) >= MIN_SEEDS
+    ]
     title = "Probability that a run of A succeeds more often than one of B, with 95 % intervals in brackets"
-    return Table(title, numbers, _improvement_cells, "improvement")
+    return Table(title, rows, "improvement")
 
 
-def _improvement_cells(row: NumbersRow) -> Cells:
-    interval = f"{row['probability']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-    return {"env": row["env"], "A": row["A"], "B": row["B"], "probability": interval}
+def _improvement_row(a: Group, b: Group) -> list[Cell]:
+    x = final_success_rates(a)
+    y = final_success_rates(b)
+    probability = float(stats.probability_of_improvement(x, y))
+    score_interval = stats.improvement_interval(probability, len(x), len(y))
+    low, high = map(float, stats.bootstrap_interval([x, y], stats.probability_of_improvement, score_interval))
+    text = f"{probability:.2f} [{low:.2f}, {high:.2f}]"
+    return [
+        Cell("env", a.env),
+        Cell("A", a.label),
+        Cell("B", b.label),
+        Cell("probability", text, {"probability": probability, "low": low, "high": high}),
+    ]
 
 
 # --------------------------------------------------------------------------------------------- performance profiles
@@ -221,21 +212,18 @@ def _improvement_cells(row: NumbersRow) -> Cells:
 
 def performance_profiles(groups: Sequence[Group]) -> Table:
     """Return one row per group with enough seeds: the fraction of runs with a final success rate above each level."""
-    rows = [
-        (group.env, group.label, *stats.performance_profile(final_success_rates(group), PROFILE_LEVELS))
-        for group in groups
-        if len(group.runs) >= MIN_SEEDS
+    rows = [_profile_row(group) for group in groups if len(group.runs) >= MIN_SEEDS]
+    return Table("Performance profile: share of runs above each success rate", rows, "profiles")
+
+
+def _profile_row(group: Group) -> list[Cell]:
+    shares = stats.performance_profile(final_success_rates(group), PROFILE_LEVELS)
+    levels = zip(PROFILE_LEVELS, shares, strict=True)
+    return [
+        Cell("env", group.env),
+        Cell("agent", group.label),
+        *(Cell(f"{level:.0%}", f"{share:.0%}", {level: share}) for level, share in levels),
     ]
-    numbers = pd.DataFrame(rows, columns=["env", "agent", *PROFILE_LEVELS])
-    return Table("Performance profile: share of runs above each success rate", numbers, _profile_cells, "profiles")
-
-
-def _profile_cells(row: NumbersRow) -> Cells:
-    return {
-        "env": row["env"],
-        "agent": row["agent"],
-        **{f"{level:.0%}": f"{row[level]:.0%}" for level in PROFILE_LEVELS},
-    }
 
 
 # ------------------------------------------------------------------------------------------------------ all tables
@@ -261,4 +249,4 @@ def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
     :param format: format in which they will be printed.
     """
     made = [make(groups) for make in tables_in_format(format).values()]
-    return [table for table in made if len(table.numbers)]
+    return [table for table in made if table.rows]

@@ -1,8 +1,9 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -18,11 +19,6 @@ LATEX = str.maketrans(
 )
 """Escapes of the characters that have a meaning in LaTeX."""
 
-NumbersRow = dict[Any, Any]
-"""Numbers of a row, by column."""
-Cells = dict[str, str]
-"""Texts of a row, by the header of their column."""
-
 
 def _markdown(cell: str) -> str:
     """Return a text without HTML and links: names come from run folders, which may be somebody else's."""
@@ -36,23 +32,42 @@ def _latex(cell: str) -> str:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A column of one row: what is printed, and the numbers behind it.
+
+    :param header: of the printed column.
+    :param text: what is printed. A column without any text but :data:`MISSING` is not printed.
+    :param numbers: columns of CSV and of :attr:`Table.numbers`; None: the text, under the header.
+    """
+
+    header: str
+    text: str
+    numbers: Mapping[Any, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of numbers that can be printed.
 
     :param title: heading, may be empty.
-    :param to_cells: returns the texts of a row of numbers.
+    :param rows: the cells of each row; all rows have the same headers.
     :param name: for the label in LaTeX.
     """
 
     title: str
-    numbers: pd.DataFrame
-    to_cells: Callable[[NumbersRow], Cells]
+    rows: Sequence[Sequence[Cell]]
     name: str
+
+    @property
+    def numbers(self) -> pd.DataFrame:
+        """The table as numbers, one row per row of the table."""
+        items = [[(cell.numbers or {cell.header: cell.text}).items() for cell in row] for row in self.rows]
+        return pd.DataFrame([dict(chain.from_iterable(row)) for row in items])
 
     @property
     def cells(self) -> pd.DataFrame:
         """The table as text, without columns that have no value in any row."""
-        cells = pd.DataFrame([self.to_cells(row) for row in self.numbers.to_dict("records")])
+        cells = pd.DataFrame([{cell.header: cell.text for cell in row} for row in self.rows])
         return cells.loc[:, (cells != MISSING).any()]
 
     def format(self, name: str, width: int = UNLIMITED_WIDTH) -> str:
@@ -60,7 +75,7 @@ class Table:
 
         :param width: characters per line of a text; a wider table wraps its cells.
         """
-        if self.numbers.empty:
+        if not self.rows:
             return ""
         if name == "csv":
             return csv_text(self.numbers).rstrip()
