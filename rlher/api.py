@@ -408,8 +408,7 @@ def check(env: str, **keys: Any) -> dict[str, Any]:
 
     :param env, keys: as in :func:`make_env`.
     :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
-    :raises UserError: there is no such environment.
-    :raises RunError: it cannot be constructed.
+    :raises UserError: there is no such environment, or it cannot be made.
     """
     from rlher.envs.contract import check_goal_env
 

@@ -216,18 +216,11 @@ def check(config: CheckConfig, command_line: str) -> int:
     """Check an environment against the contract of a goal environment.
 
     :return: exit code: 0 if training could start, else 1.
-    :raises UserError: the environment does not exist or cannot be constructed.
+    :raises UserError: the environment does not exist or cannot be made.
     """
     from rlher.envs.contract import check_goal_env
 
-    try:
-        result = check_goal_env(config.env, config.seed)
-    except RunError as error:  # raised by its constructor
-        if config.json:
-            finding = {"level": "error", "message": str(error)}
-            print(json.dumps({"env": config.env.id, "ok": False, "findings": [finding]}))
-            return error.exit_code
-        raise
+    result = check_goal_env(config.env, config.seed)
     if config.json:
         print(json.dumps(result.to_json()))
     else:

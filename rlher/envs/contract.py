@@ -59,15 +59,14 @@ class CheckResult:
     """The result of the contract check.
 
     :param config: the config, its open properties filled in if the environment could be probed.
+    :param spaces: the spaces of the observation's keys and of the actions, as text; empty if the environment could not
+        be constructed.
     :param findings: in the order of the checks; never empty.
-    :param fault: with which the environment failed while it was checked; the last finding has its message.
     """
 
     config: EnvConfig
-    observation_space: gym.Space
-    action_space: gym.Space
+    spaces: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    fault: RunError | None = None
 
     @property
     def errors(self) -> list[Finding]:
@@ -76,12 +75,11 @@ class CheckResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as ``rlher check --json`` prints it."""
-        spaces = getattr(self.observation_space, "spaces", {"observation": self.observation_space})
         return {
             "env": self.config.id,
             "ok": not self.errors,
             "properties": {name: getattr(self.config, name) for name in PROPERTIES},
-            "spaces": {name: str(space) for name, space in {**spaces, "action": self.action_space}.items()},
+            "spaces": self.spaces,
             "findings": [finding._asdict() for finding in self.findings],
         }
 
@@ -89,40 +87,48 @@ class CheckResult:
 def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     """Check an environment against the contract, including the properties that its config declares.
 
+    An environment that raises, in its constructor or later, is a finding of level ``"error"``.
+
     :param seed: of the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
-    :raises RunError: its constructor raised.
     """
-    env = CheckedEnv(make_base_env(config), config.id)
-    result = CheckResult(config, env.observation_space, env.action_space)
+    result = CheckResult(config)
     try:
-        result.findings += starmap(Finding, _interface(config, env))
-        if not result.errors:
-            rollout = record_random_rollout(env, seed)
-            result.config = fill_from_rollout(config, env, rollout)
-            for check in CHECKS:
-                result.findings += starmap(Finding, check(result.config, env, rollout))
+        _check(result, seed)
     except RunError as error:
-        result.fault = error
         result.findings.append(Finding("error", str(error)))
-    finally:
-        env.close()
     return result
 
 
 def require_goal_env(config: EnvConfig) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
-    :raises UserError: the environment violates the contract.
-    :raises RunError: it failed during the random episodes.
+    :raises UserError: the environment does not exist, cannot be made, or violates the contract.
+    :raises RunError: it raised in its constructor or during the random episodes.
     """
-    result = check_goal_env(config)
-    if result.fault:
-        raise result.fault
+    result = CheckResult(config)
+    _check(result)
     if result.errors:
         message = result.errors[0].message
         raise UserError(message if config.id in message else f"{config.id}: {message}")
     return result
+
+
+def _check(result: CheckResult, seed: int = 0) -> None:
+    """Add spaces, probed properties and findings to a result, as far as the environment raises no RunError."""
+    config = result.config
+    env = CheckedEnv(make_base_env(config), config.id)
+    try:
+        spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
+        result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
+        result.findings += starmap(Finding, _interface(config, env))
+        if not result.errors:
+            rollout = record_random_rollout(env, seed)
+            result.config = fill_from_rollout(config, env, rollout)
+            for check in CHECKS:
+                result.findings += starmap(Finding, check(result.config, env, rollout))
+    finally:
+        env.close()
 
 
 def _interface(config: EnvConfig, env: gym.Env) -> CheckMessages:
