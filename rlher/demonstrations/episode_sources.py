@@ -19,7 +19,7 @@ from gymnasium import spaces
 
 from rlher.config.commands import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
-from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
 from rlher.core.safe_files import read_json
 from rlher.core.user_code import import_object
@@ -27,8 +27,7 @@ from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.relay import add_hand_goal
-from rlher.evaluation.agent import find_agent
+from rlher.evaluation.agent import find_agent, task_policy, without_training_aids
 from rlher.evaluation.rollout import Policy
 
 SCRIPTED = "scripted"
@@ -41,7 +40,7 @@ class EpisodeSource:
 
     :param name: of the run, agent, controller or dataset.
     :param keys: that identify it in JSON output.
-    :param env: with the task's own goals and rewards, see :func:`without_training_aids`.
+    :param env: with the task's own goals and rewards, see :func:`rlher.evaluation.agent.without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: of the episodes.
     :param short_name: for the name of a dataset.
@@ -95,10 +94,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     run = agent.run.config
 
     def make_policy(env: gym.Env) -> Policy:
-        with closing(make_env(run.env)) as run_env:
-            policy = agent.load_policy(run_env)
-        has_hand_goal = run.env.relay.enabled  # its networks take goals of two parts
-        return (lambda obs: policy(add_hand_goal(obs, run.env.relay))) if has_hand_goal else policy
+        return task_policy(run.env, agent.load_policy)
 
     env = without_training_aids(run.env)
     folder = Path() if config.agent else agent.run.folder
@@ -124,11 +120,6 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
     policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
     return EpisodeSource(path, {"dataset": path}, env, lambda open_env: policy, seeds, folder=Path(path))
-
-
-def without_training_aids(config: EnvConfig) -> EnvConfig:
-    """Return an environment without what helps to learn: with its own goals and rewards."""
-    return replace(config, relay=RelayConfig(), reward_offset=0.0)
 
 
 class CheckedController:

@@ -120,12 +120,6 @@ def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: boo
     }
 
 
-def task_goals(observation: Observation, relay: "RelayConfig") -> Observation:
-    """Return an observation with the goals of the task alone, in the environment's coordinates."""
-    size = len(relay.origin)
-    return {**observation, **{key: observation[key][:size] + relay.origin for key in ("achieved_goal", "desired_goal")}}
-
-
 def task_space(space: spaces.Dict, relay: "RelayConfig") -> spaces.Dict:
     """Return the observation space without the parts that :class:`RelayGoals` adds."""
     goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)

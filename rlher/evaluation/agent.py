@@ -1,8 +1,9 @@
 """Find and load the agent for `rlher evaluate`, `enjoy`, `collect` and `export`."""
 
 import copy
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.config.commands import AgentConfig
+from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
+from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
@@ -89,6 +92,24 @@ def find_agent(config: AgentConfig) -> Agent:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
     return Agent(run, model, config.agent, config.deterministic, config.device)
+
+
+def without_training_aids(config: EnvConfig) -> EnvConfig:
+    """Return an environment without what helps to learn: with its own goals and rewards."""
+    return replace(config, relay=RelayConfig(), reward_offset=0.0)
+
+
+def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:
+    """Return the policy of a run for its environment :func:`without_training_aids`.
+
+    :param config: environment of the run.
+    :param load_policy: loads the policy, given that environment.
+    """
+    with closing(make_env(config)) as env:
+        policy = load_policy(env)
+    if not config.relay.enabled:
+        return policy
+    return lambda observation: policy(add_hand_goal(observation, config.relay))
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:

@@ -9,7 +9,6 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw, ImageFont
 
 from rlher.config.environment import EnvConfig
-from rlher.envs.relay import task_goals
 from rlher.evaluation.rollout import Episode, Observation
 
 FONT_SIZE, LINE_HEIGHT, MARGIN = 13, 17, 6
@@ -71,7 +70,7 @@ def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> 
     That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if goals
     are bits, else the Euclidean distance between achieved and desired goal.
 
-    :param config: its ``reward_range``, ``success_reward`` and ``relay`` are used.
+    :param config: its ``reward_range`` and ``success_reward`` are used.
     :param env: its ``compute_reward`` is called.
     """
     low, high = config.reward_range or (0.0, 0.0)
@@ -80,8 +79,6 @@ def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> 
     if is_minus_distance:
         reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
         return f"distance {-float(reward):.2f}"
-    if config.relay.enabled:
-        observation = task_goals(observation, config.relay)
     achieved, desired = observation["achieved_goal"], observation["desired_goal"]
     space = env.observation_space["desired_goal"]  # type: ignore[index]
     is_binary = isinstance(space, spaces.MultiBinary) or bool((space.low == 0).all() and (space.high == 1).all())

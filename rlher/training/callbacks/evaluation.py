@@ -19,7 +19,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_bytes
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
-from rlher.evaluation.agent import load_model
+from rlher.evaluation.agent import load_model, task_policy, without_training_aids
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import make_policy, play_episodes
@@ -185,14 +185,17 @@ def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
     from rlher.evaluation.video import record_video  # few runs record clips
 
     config = run.config
+    task = without_training_aids(config.env)
     path = run.folder / "clips" / f"{steps}.mp4"
     try:
         with (
             preserve_rng_state(),
-            closing(make_env(config.env, render_mode="rgb_array")) as env,
-            record_video(path, env, config.env, CLIP_EPISODES) as video,
+            closing(make_env(task, render_mode="rgb_array")) as env,
+            record_video(path, env, task, CLIP_EPISODES) as video,
         ):
-            policy = make_policy(load_model(config, io.BytesIO(model), env))
+            policy = task_policy(
+                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model), run_env))
+            )
             for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
                 pass
     except (UserError, RunError) as error:
