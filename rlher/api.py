@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, overload
 from rlher.composition.compose import ComposedConfig, changed_config, compose
 from rlher.composition.override_syntax import override_words
 from rlher.config.commands import (
-    AgentConfig,
     CheckConfig,
     CompareConfig,
     EnjoyConfig,
     EvaluateConfig,
     ExportConfig,
+    PlayConfig,
     PlotConfig,
     ReportConfig,
 )
@@ -56,7 +56,7 @@ class Run:
     :param source: keys that choose its agent and the model.
     """
 
-    def __init__(self, run: run_folder.RunFolder, source: AgentConfig) -> None:
+    def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
         self._run = run
         self._source = source
 
@@ -98,7 +98,7 @@ class Run:
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
-        self, episodes: int = 100, seed: int = AgentConfig.seed, deterministic: bool = True, model: str | None = None
+        self, episodes: int = 100, seed: int = PlayConfig.seed, deterministic: bool = True, model: str | None = None
     ) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
@@ -278,7 +278,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     name = str(name)
     is_path = name not in agents() and (os.sep in name or Path(name).exists())
     run_path, agent = (os.path.abspath(name), None) if is_path else (None, name)
-    source = AgentConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
+    source = PlayConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
     run, _ = lookup.find_run_and_model(source, source.agent)
     return Run(run, source)
 
@@ -527,7 +527,7 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
     if run.config.progress:
         for line in final_lines(run, result):
             note(line)
-    return Run(run, AgentConfig(run=str(run.folder), trust_code=True))
+    return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
 
 def _run_paths(runs: Runs) -> list[str]:

@@ -7,7 +7,7 @@ from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key
 
 
 @dataclass
-class ModelConfig:
+class ModelChoice:
     """Keys that choose a run and one of its models."""
 
     run: str | None = runtime_key(None, "run folder; null: the newest under `logs`", positional=True)
@@ -18,7 +18,7 @@ class ModelConfig:
 
 
 @dataclass
-class AgentConfig(ModelConfig):
+class PlayConfig(ModelChoice):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
     run: str | None = runtime_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
@@ -29,14 +29,14 @@ class AgentConfig(ModelConfig):
 
 
 @dataclass
-class EvaluateConfig(AgentConfig):
+class EvaluateConfig(PlayConfig):
     """Config keys of `rlher evaluate`."""
 
     episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 @dataclass
-class EpisodeSourceConfig(AgentConfig):
+class EpisodeSourceConfig(PlayConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
@@ -58,7 +58,7 @@ class EnjoyConfig(EpisodeSourceConfig):
 
 
 @dataclass
-class ExportConfig(ModelConfig):
+class ExportConfig(ModelChoice):
     """Config keys of `rlher export`."""
 
     output: str | None = runtime_key(None, "folder to write; null: <run>/export")

@@ -1,5 +1,5 @@
 """Demonstrations: scripted controllers, collecting episodes, and datasets in Minari's format.
 
 The replay buffer stores them (:mod:`rlher.her.trajectories`), training learns from them
-(:mod:`rlher.training.demonstrations`), and their config keys are in :mod:`rlher.config.her`.
+(:mod:`rlher.training.learning_from_demonstrations`), and their config keys are in :mod:`rlher.config.her`.
 """

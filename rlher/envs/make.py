@@ -9,7 +9,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.checked_env import StandardInfo
 from rlher.envs.registration import entry_point, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
-from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, safe_construction, use_offscreen_sdl
+from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
 from rlher.envs.wrappers import ActionRepeat, RewardOffset
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -92,7 +92,7 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None and render_mode in render_modes(config):
         kwargs["render_mode"] = render_mode
     try:
-        with safe_construction(str(entry_point(config.id)), kwargs):
+        with simulator_construction(str(entry_point(config.id)), kwargs):
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.Error as error:

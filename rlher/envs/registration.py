@@ -16,7 +16,7 @@ from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
-from rlher.envs.simulators import import_quietly
+from rlher.envs.simulators import import_env_package
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         import_module(module)
     has_id = {module: bool(re.match(package.ids, name)) for module, package in ENV_PACKAGES.items()}
     for module in sorted(ENV_PACKAGES, key=lambda module: not has_id[module]):
-        # A package that the user's module has imported is not corrected yet (import_quietly).
+        # A package that the user's module has imported is not corrected yet (import_env_package).
         if name in gym.registry and not (has_id[module] and module in sys.modules):
             return
         try:
-            import_quietly(module)
+            import_env_package(module)
         except ImportError:
             if has_id[module]:
                 require_package(name, module, ENV_PACKAGES[module].extra)

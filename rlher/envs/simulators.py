@@ -30,7 +30,7 @@ FREE_CAMERA = -1
 """MuJoCo's number of the camera that no model defines."""
 
 
-def import_quietly(package: str) -> None:
+def import_env_package(package: str) -> None:
     """Import a package that registers environments, without the release notices that it prints to stderr.
 
     :raises ImportError: it is not installed, or its installation is broken.
@@ -53,7 +53,7 @@ def import_quietly(package: str) -> None:
 
 
 @contextlib.contextmanager
-def safe_construction(entry_point: str, kwargs: dict[str, Any]) -> Iterator[None]:
+def simulator_construction(entry_point: str, kwargs: dict[str, Any]) -> Iterator[None]:
     """Build an environment within the block: PyBullet and MuJoCo neither read nor write the current folder.
 
     :param entry_point: of the environment, ``module:name``.

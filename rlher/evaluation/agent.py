@@ -13,7 +13,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
-from rlher.config.commands import AgentConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -81,7 +81,7 @@ class Agent:
             return {**self.keys, **summarize(list(with_bar(results, episodes)))}
 
 
-def find_agent(config: AgentConfig) -> Agent:
+def find_agent(config: PlayConfig) -> Agent:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlher.config.commands import ModelConfig
+from rlher.config.commands import ModelChoice
 from rlher.config.training import TrainConfig, experiment_id
 from rlher.config.trust import require_no_code
 from rlher.core.errors import UserError, did_you_mean
@@ -39,7 +39,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
+def find_run_and_model(config: ModelChoice, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
 
     :param agent: name of an agent that comes with rlher, in place of ``run``.

@@ -23,7 +23,7 @@ from rlher.run import lookup, model_file
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
 from rlher.training.defaults import resolve_defaults
-from rlher.training.demonstrations import add_demonstrations, validate_demonstrations
+from rlher.training.learning_from_demonstrations import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
 
 

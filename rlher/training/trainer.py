@@ -20,7 +20,7 @@ from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
 from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
 from rlher.training.checkpoints.callback import CheckpointCallback
-from rlher.training.demonstrations import PretrainCallback
+from rlher.training.learning_from_demonstrations import PretrainCallback
 from rlher.training.loggers import TrackerWriter, make_logger, make_tracker
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.result import RunResult, Status, print_header

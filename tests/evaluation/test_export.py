@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
-from rlher.config.commands import AgentConfig
+from rlher.config.commands import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -92,7 +92,7 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
-    chosen = find_agent(AgentConfig(run=str(run)))
+    chosen = find_agent(PlayConfig(run=str(run)))
     env = make_env(chosen.run.config.env)
     policy, space = chosen.load_policy(env), env.observation_space
     space.seed(0)

@@ -17,7 +17,7 @@ from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
 from rlher.her.trajectories import Trajectory
-from rlher.training.demonstrations import _as_in_training
+from rlher.training.learning_from_demonstrations import _as_in_training
 from rlher.training.preparation import TrainingSetup
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
