@@ -54,6 +54,7 @@ class RelayGoals(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and choose the first goal."""
         if seed is not None:
+            # The stream of the environment's own np_random. Another one would change the results of the recipes.
             self._rng = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return add_hand_goal(observation, self._relay, self._goes_to_object(observation)), info

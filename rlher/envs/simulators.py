@@ -183,5 +183,5 @@ class SeededResets(gym.Wrapper):
         if seed is None:
             seed = int(self._rng.integers(2**31))
         else:
-            self._rng = np.random.default_rng(seed)
+            self._rng = np.random.default_rng(seed)  # the environment's own stream, but it draws nothing but seeds
         return self.env.reset(seed=seed, options=options)
