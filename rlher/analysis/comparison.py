@@ -94,11 +94,10 @@ def _summary_row(group: Group) -> list[Cell]:
             Cell(
                 f"steps to {level}%",
                 _steps_text(medians[level], never[level], len(finals)),
-                {f"steps_to_{level}": medians[level]},
+                {f"steps_to_{level}": medians[level], f"never_{level}": never[level]},
             )
             for level in STEPS_TO
         ),
-        *(Cell(f"never {level}%", MISSING, {f"never_{level}": never[level]}) for level in STEPS_TO),
         Cell(f"minutes to {TARGET_PERCENT}%", minutes, {f"seconds_to_{TARGET_PERCENT}": seconds}),
         Cell("steps", f"{timesteps:,}", {"timesteps": timesteps}),
     ]
