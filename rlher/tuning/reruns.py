@@ -42,16 +42,24 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
-    """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned."""
+    """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned.
+
+    Commands that call it at the same time queue the same re-runs; :class:`RerunTrialRunner` prunes all but the first.
+    """
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
-    kept = [trial for trial in counted_trials(study) if trial.state not in (TrialState.FAIL, TrialState.PRUNED)]
-    kept_params = [trial.system_attrs.get("fixed_params") for trial in kept]  # also of trials that have not begun
+    queued = _queued_params(study)
     for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
         for number in candidates:
             params = {"candidate": number, "seed": seed}
-            if params not in kept_params:
+            if params not in queued.values():
                 study.enqueue_trial(params)
     return study
+
+
+def _queued_params(study: Study) -> dict[int, Any]:
+    """Return the parameters of the re-runs that wait, run or are complete, by the number of the trial."""
+    queued = [trial for trial in counted_trials(study) if trial.state not in (TrialState.FAIL, TrialState.PRUNED)]
+    return {trial.number: trial.system_attrs.get("fixed_params") for trial in queued}  # params are empty while it waits
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,14 @@ class RerunTrialRunner(TrialRunner):
 
         :return: its last model's success rate in the final evaluation, and a score with it.
         :raises RunFailed: the run failed.
-        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one.
+        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one; or an
+            earlier trial trains it on this seed.
         """
         number = trial.params["candidate"]
         seed = FIRST_RERUN_SEED + trial.params["seed"]
-        if number not in self.candidates:
+        queued = _queued_params(trial.study).items()
+        is_repeated = any(earlier < trial.number and params == trial.params for earlier, params in queued)
+        if number not in self.candidates or is_repeated:
             raise optuna.TrialPruned
         reporter = TrialReporter(trial, None)
         logs = self.folder / "reruns" / str(trial.number)

@@ -1,8 +1,11 @@
 """Trials in this process: pruning, seeds of repeated proposals, time limit."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -10,15 +13,18 @@ import torch
 import torch._dynamo
 import yaml
 from optuna.distributions import IntDistribution
-from optuna.trial import TrialState
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import UserError
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunTrialRunner
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunTrialRunner, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
+from rlher.tuning.study_storage import open_storage, open_study
+from rlher.tuning.trial_jobs import fail_and_retry
 from rlher.tuning.trial_runner import RunFailed
-from rlher.tuning.trials import rank_trials
+from rlher.tuning.trials import counted_trials, rank_trials
 from tests.support.small_search import run_here, small_search
 
 
@@ -90,6 +96,41 @@ def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
         study.enqueue_trial({"candidate": candidate, "seed": 0})
     run_here(study, runner, RERUN_SPACE, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
+
+
+@pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
+def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, address: str | None) -> None:
+    small, baseline = small_search(tmp_path, n_seeds=1)
+    config = replace(small.config, rerun_seeds=2)
+    candidates = {BASELINE_NUMBER: baseline}
+    opened = [open_storage(address and address.format(tmp_path), tmp_path) for _ in range(2)]
+    open_study(opened[0], "small-rerun", {"reruns": True})
+    reads = threading.Barrier(2)
+
+    def open_after_both_have_read(storage: BaseStorage) -> optuna.Study:
+        get_all_trials = storage.get_all_trials
+
+        def read_and_wait(*args: Any, **options: Any) -> list[FrozenTrial]:
+            trials = get_all_trials(*args, **options)
+            storage.get_all_trials = get_all_trials  # type: ignore[method-assign]
+            reads.wait(60)
+            return trials
+
+        storage.get_all_trials = read_and_wait  # type: ignore[method-assign]
+        return open_reruns(storage, "small", candidates, config)
+
+    with ThreadPoolExecutor(2) as threads:
+        study, _ = threads.map(open_after_both_have_read, opened)
+    assert len(study.trials) == 4
+    study.ask(RERUN_SPACE)  # another command lost it
+    fail_and_retry(study, study.trials[0])
+    runner = RerunTrialRunner(config, "small-rerun", RERUN_SPACE, tmp_path, "", candidates)
+    run_here(study, runner, RERUN_SPACE, 4)
+    completed = [trial.params["seed"] for trial in study.trials if trial.state is TrialState.COMPLETE]
+    assert sorted(completed) == [0, 1]
+    assert [trial.state for trial in counted_trials(study)].count(TrialState.PRUNED) == 2
+    open_reruns(opened[1], "small", candidates, config)
+    assert all(trial.state.is_finished() for trial in study.trials), "nothing is queued again"
 
 
 @pytest.mark.slow
