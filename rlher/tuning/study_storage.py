@@ -7,6 +7,7 @@ call of :func:`wait_for_database` is repeated until the server is back.
 import os
 import re
 import sqlite3
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import optuna
 import sqlalchemy.exc
 import tenacity
-from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
@@ -32,6 +33,7 @@ RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
 CONNECT_SECONDS = 10
 SQLITE_SECONDS = 60  # how long a process waits until the others have written
+CREATE_SECONDS = 10  # how long a command waits for another one that creates the study
 IDENTITY_ATTRIBUTE = "rlher"
 BASELINE_ATTRIBUTE = "baseline"
 """User attributes of a study, and of its trial 0."""
@@ -164,9 +166,13 @@ def open_study(
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
-    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
+    try:
+        study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
+    except DuplicatedStudyError:  # also if another command creates it at this moment
+        study = optuna.load_study(storage=storage, study_name=name)
+        _wait_for_identity(study)
     stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)
-    if stored is None:
+    if stored is None:  # created now, or by a command that died at once
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued
             study.enqueue_trial(baseline, user_attrs={BASELINE_ATTRIBUTE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY_ATTRIBUTE, identity)
@@ -178,3 +184,10 @@ def open_study(
             why = f"has {key}={stored.get(key)}, this command {identity.get(key)}"
             raise UserError(f"the study {name!r} {why}; choose another --study-name.")
     return study, False
+
+
+def _wait_for_identity(study: Study) -> None:
+    """Wait until the command that created a study has queued the baseline and stored the identity."""
+    deadline = time.monotonic() + CREATE_SECONDS
+    while IDENTITY_ATTRIBUTE not in study.user_attrs and time.monotonic() < deadline:
+        time.sleep(0.1)

@@ -3,7 +3,9 @@
 import multiprocessing
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -13,7 +15,8 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from rlher.core.errors import UserError
-from rlher.tuning.study_storage import open_storage
+from rlher.tuning import study_storage
+from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_jobs import TrialJobs, run_and_record
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, counted_trials
@@ -63,6 +66,36 @@ def test_a_lock_that_is_a_dangling_link_does_not_block(tmp_path: Path) -> None:
     """Optuna takes it for the lock of a running process, and never stops waiting."""
     (tmp_path / "journal.log.lock").symlink_to("missing")
     open_storage(None, tmp_path)
+
+
+@pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
+def test_one_of_two_commands_creates_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    create = optuna.create_study
+    both = threading.Barrier(2)
+
+    def create_and_wait(**options: Any) -> optuna.Study:
+        try:
+            return create(**options)
+        finally:
+            both.wait(60)
+
+    monkeypatch.setattr(optuna, "create_study", create_and_wait)
+    storages = [open_storage(address and address.format(tmp_path), tmp_path) for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        opened = list(threads.map(lambda storage: open_study(storage, "mine", {"n": 1}, {"x": 3.0}), storages))
+    assert sorted(created for _, created in opened) == [False, True]
+    assert [len(study.trials) for study, _ in opened] == [1, 1]
+
+
+def test_study_whose_command_died_while_it_created_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_storage, "CREATE_SECONDS", 0)
+    storage = open_storage(None, tmp_path)
+    optuna.create_study(storage=storage, study_name="mine").enqueue_trial({"x": 3.0})
+    study, created = open_study(storage, "mine", {"n": 1}, {"x": 3.0})
+    assert created
+    assert len(study.trials) == 1
 
 
 def server_closed(*_: object) -> None:
