@@ -7,7 +7,7 @@ how the trial ended. Several commands may share a study; each runs its own trial
 import contextlib
 import time
 import traceback
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
@@ -20,7 +20,6 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.core.errors import describe_error
-from rlher.core.safe_files import finite_float
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
@@ -53,6 +52,8 @@ class TrialJobs(JobSource):
         self._running: list[Trial] = []
         """The trials that were started, and whose end is not recorded."""
         self._next_heartbeat = 0.0
+        self._watched: dict[int, tuple[str, float]] = {}
+        """Of each running trial of other commands: its heartbeat, and when this command first saw that one."""
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
@@ -68,14 +69,29 @@ class TrialJobs(JobSource):
             for trial in self._running:
                 record_heartbeat(trial)
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
-        # After twice that time without one, the command of a trial is dead.
-        retry_lost_trials(self.study, 2 * self._runner.config.heartbeat, {trial.number for trial in self._running})
+        self._retry_lost_trials()
         for _ in range(min(free, count_unstarted(self.study, self.total))):
             trial = ask(self.study, self._runner.space)
             self._running.append(trial)
             record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(run_and_record, self._runner, trial._trial_id), log)
+
+    def _retry_lost_trials(self) -> None:
+        """Fail and retry the running trials of other commands whose heartbeat did not change for twice its interval.
+
+        This command measures that time itself, because the clock of another machine may be wrong.
+        """
+        now = time.monotonic()
+        own = {trial.number for trial in self._running}
+        for trial in counted_trials(self.study):
+            if trial.state is TrialState.RUNNING and trial.number not in own:
+                heartbeat = str(trial.user_attrs.get(HEARTBEAT))
+                watched, since = self._watched.get(trial.number, (None, now))
+                if heartbeat != watched:
+                    self._watched[trial.number] = (heartbeat, now)
+                elif now - since > 2 * self._runner.config.heartbeat:
+                    fail_and_retry(self.study, trial)
 
     def on_end(self, trial: Trial, future: Future) -> None:
         """Retry a trial if its worker died; else the worker has recorded how it ended."""
@@ -148,19 +164,6 @@ def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None
     failed = study.get_trials(deepcopy=True)[trial.number]
     failed.user_attrs.pop(HEARTBEAT, None)
     RetryHeartbeatStaleTrialCallback(max_retry)(study, failed)
-
-
-def retry_lost_trials(study: Study, seconds: float, running: Container[int] = ()) -> None:
-    """Fail and retry the running trials that have had no heartbeat for some seconds: their command is dead.
-
-    :param running: numbers of this command's trials, which run, even if the clock was changed since their heartbeat.
-    """
-    for trial in counted_trials(study):
-        if trial.state is TrialState.RUNNING and trial.number not in running:
-            started = trial.datetime_start.timestamp() if trial.datetime_start else 0
-            heartbeat = finite_float(trial.user_attrs.get(HEARTBEAT)) or started
-            if abs(time.time() - heartbeat) > seconds:
-                fail_and_retry(study, trial)
 
 
 @wait_for_database

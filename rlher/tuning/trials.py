@@ -12,7 +12,7 @@ from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import wait_for_database
 
 HEARTBEAT = "heartbeat"
-"""User attribute of a trial: when the command that runs it was last known to be alive, in seconds since 1970."""
+"""User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
 

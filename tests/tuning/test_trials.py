@@ -6,10 +6,11 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import fail_and_retry, retry_lost_trials
+from rlher.tuning.trial_jobs import TrialJobs, fail_and_retry
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
@@ -50,13 +51,19 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
     assert sum(trial.params == lost[0].params for trial in counted_trials(study)) == 1, "its retry"
 
 
-def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
-    study, runner = new_study(tmp_path)
-    for age in (0, 100):
-        study.ask(runner.space).set_user_attr(HEARTBEAT, time.time() - age)
-    retry_lost_trials(study, 60, running={1})
-    assert not [trial for trial in study.trials if trial.state is not TrialState.RUNNING], "the clock was changed"
-    retry_lost_trials(study, 60)
+def test_trials_of_a_dead_command_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, runner = new_study(tmp_path, heartbeat=30)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    of_living_command, of_dead_command = (study.ask(runner.space) for _ in range(2))
+    of_dead_command.set_user_attr(HEARTBEAT, 0.0)  # the clock of its machine was wrong
+    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    for seconds in range(0, 80, 20):
+        assert {trial.state for trial in study.trials} == {TrialState.RUNNING}, seconds
+        of_living_command.set_user_attr(HEARTBEAT, float(seconds))
+        assert not list(jobs.next_jobs(0))
+        now += 20
+    assert not list(jobs.next_jobs(0))
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert HEARTBEAT not in study.trials[2].user_attrs
     assert study.trials[2].params == study.trials[1].params
