@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,7 @@ class Pool:
 class RunningJob:
     """How to end a job that was submitted; no effect until it has a process or a task.
 
-    :param interrupt: stops it as Ctrl-C does.
+    :param interrupt: stops it as Ctrl-C does; it may be called again.
     :param kill: ends it at once.
     """
 
@@ -140,8 +140,10 @@ def _run_here(job: Job, running: RunningJob) -> None:
 
 def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job, running: RunningJob) -> None:
     """Run a job in a task of a Ray cluster, and wait for its end."""
-    task = ray.remote(**options)(_call_in).remote(os.getcwd(), job.function)
-    running.interrupt = partial(ray.cancel, task, force=True)
+    task = ray.remote(**options)(_call_in).remote(os.getcwd(), job.function, job.log)
+    # Ray sends SIGINT to the task. A run ends after its step at the first one, and at once at a second one.
+    running.interrupt = cache(partial(ray.cancel, task))
+    running.kill = partial(ray.cancel, task, force=True)
     try:
         ray.get(task)
     except ray.exceptions.RayTaskError as error:
@@ -160,20 +162,11 @@ class JobService:
         """Call a function; the output of this process is appended to ``log``."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
         threading.Thread(target=_stop_with_parent, daemon=True).start()
-        log.parent.mkdir(parents=True, exist_ok=True)
-        require_safe_to_write(log)
-        with log.open("a") as file:
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-                os.dup2(file.fileno(), stream.fileno())
         try:
             with interrupt_on_stop_signals():
-                function()
+                _call_with_log(function, log)
         except KeyboardInterrupt:
             raise WorkerLost("its process was stopped") from None
-        except Exception:
-            traceback.print_exc()
-            raise
 
 
 def _stop_with_parent() -> None:
@@ -184,12 +177,27 @@ def _stop_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _call_in(folder: str, function: Callable[[], None]) -> None:
+def _call_in(folder: str, function: Callable[[], None], log: Path) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
     forbid_code_from_current_folder()
     if os.path.isdir(folder):
         os.chdir(folder)
-    function()
+    _call_with_log(function, log)
+
+
+def _call_with_log(function: Callable[[], None], log: Path) -> None:
+    """Call a function; the output of this process is appended to ``log``."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    require_safe_to_write(log)
+    with log.open("a") as file:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(file.fileno(), stream.fileno())
+    try:
+        function()
+    except Exception:
+        traceback.print_exc()
+        raise
 
 
 def _connect_ray(config: LauncherConfig) -> Any:

@@ -12,7 +12,7 @@ class Job(NamedTuple):
 
     :param owner: the run or trial, passed on to :meth:`JobSource.on_end`.
     :param function: it can be pickled.
-    :param log: file to which the output of a process of this machine is appended.
+    :param log: file of the machine that runs the job, to which its output is appended.
     """
 
     owner: Any
