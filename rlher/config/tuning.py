@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rlher.config.key import experiment_key, runtime_key
 from rlher.config.training import LauncherConfig, TrainConfig, run_config
+from rlher.core.errors import UserError
 
 
 class Objective(NamedTuple):
@@ -37,7 +38,7 @@ def hide_password(address: str) -> str:
         url = make_url(address)
     except Exception:  # SQLAlchemy's, or ValueError for a port that is no number
         return "***"
-    if address.count("@") > 1:  # SQLAlchemy ends a password at its first @
+    if url.password is not None and address.count("@") > 1:  # SQLAlchemy ends a password at its first @
         return "***"
     shown = url.set(query={}).render_as_string(hide_password=True)
     return f"{shown}?***" if url.query else shown
@@ -77,6 +78,12 @@ class OptimizeConfig(LauncherConfig):
     rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
     progress: bool = runtime_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+
+    def validate(self) -> None:
+        """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""
+        if self.storage is not None and hide_password(self.storage) == "***":
+            example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
+            raise UserError(f"storage= is not the address of a database, such as {example}.")
 
 
 def train_config(config: OptimizeConfig) -> TrainConfig:

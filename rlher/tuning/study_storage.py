@@ -5,7 +5,6 @@ call of :func:`wait_for_database` is repeated until the server is back.
 """
 
 import os
-import re
 import sqlite3
 import time
 import warnings
@@ -19,7 +18,7 @@ from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, Storage
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 
 from rlher.config.tuning import hide_password
 from rlher.core.console import format_seconds, warn
@@ -42,13 +41,15 @@ BASELINE_ATTRIBUTE = "baseline"
 def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     """Open the journal in ``folder``, or the database of a URL.
 
-    :raises UserError: the journal is damaged, the URL cannot be parsed, the driver is missing or the server cannot be
-        reached.
+    :param storage: as :class:`rlher.config.tuning.OptimizeConfig` validates it.
+    :raises UserError: the journal is damaged, the driver is missing or the server cannot be reached.
     """
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
         return _open_journal(folder / "journal.log")
-    url = _parse_url(storage)
+    url = make_url(storage)
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")  # the driver of the extra
     limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
@@ -63,10 +64,7 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
 def storage_error(storage: str | None, error: BaseException) -> UserError:
     """Return the message about an error of a storage, without passwords."""
     shown = hide_password(storage) if storage else "of the journal"
-    reason = _reason(error)
-    if storage and (password := make_url(storage).password):
-        reason = reason.replace(password, "***")
-    return UserError(f"cannot use the storage {shown}: {reason}.")
+    return UserError(f"cannot use the storage {shown}: {_reason(error)}.")
 
 
 def _open_journal(path: Path) -> JournalStorage:
@@ -92,24 +90,6 @@ def _open_journal(path: Path) -> JournalStorage:
     except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
         problem = f"it is damaged ({describe_error(error)}); move it away to start a new study"
         raise UserError(f"cannot use the storage {path}: {problem}.") from error
-
-
-def _parse_url(storage: str) -> URL:
-    """Return the address; PostgreSQL's with the driver of the extra ``postgresql``.
-
-    :raises UserError: it cannot be parsed. It is not printed, since any part of it may be a password.
-    """
-    try:
-        url = make_url(storage)
-    except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
-        example = "sqlite:///study.db or postgresql://me@host/studies"
-        raise UserError(
-            f"storage= is not the address of a database, such as {example}; leave it out for a journal file."
-        ) from None
-    credentials = re.match(r"[^:]+://[^:/]*:[^@]*@", storage)  # SQLAlchemy ends a password at its first @
-    if credentials and "@" in storage[credentials.end() :]:
-        raise UserError("storage= has a password with an unquoted '@'; write it as %40.")
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
 # -------------------------------------------------------------------------- a database that goes away

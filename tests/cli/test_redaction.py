@@ -43,6 +43,7 @@ def test_an_address_without_a_password_is_recorded() -> None:
 ARGUMENTS = [
     # arguments, text that the message must contain
     (("--storage", "user:SECRET@h/db"), "storage"),
+    (("--storage", "postgresql://user:SEC@RET/x@127.0.0.1:1/db"), "storage"),
     (("--storage", "postgresql://user:SECRET@127.0.0.1:notaport/db"), "storage"),
     (("--storage", "sqlite:////nowhere/s.db?bogus=SECRET"), "sqlite:////nowhere/s.db?***: "),
     (("storage.x=postgresql://user:SEC RET@h/db",), "'storage.x'"),
