@@ -206,9 +206,8 @@ def _connect_ray(config: LauncherConfig) -> Any:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options: dict[str, Any] = {}
-    if not config.ray_address:
-        options = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
+    local = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
+    options: dict[str, Any] = {} if config.ray_address else local
     try:
         with contextlib.chdir(sys.prefix):  # Ray's workers import modules from the folder they are started in
             ray.init(address=config.ray_address or "local", log_to_driver=False, **options)

@@ -8,13 +8,13 @@ import optuna
 from optuna.distributions import IntDistribution
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import Trial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.scoring import Score, score_run
-from rlher.tuning.search_space import SearchSpace
+from rlher.tuning.search_space import SearchSpace, contains
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
-from rlher.tuning.trial_runner import TrialReporter, TrialRunner
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials, rank_trials
 
 FIRST_RERUN_SEED = 10**6
@@ -68,6 +68,13 @@ class RerunTrialRunner(TrialRunner):
 
     candidates: ParamsByCandidate
 
+    def describe(self, trial: FrozenTrial) -> tuple[str, str]:
+        """Return the candidate that a re-run trains again, and the seed."""
+        params = trial.params
+        if not contains(self.space, params):  # it waits, or another program wrote it
+            return super().describe(trial)
+        return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
+
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
         """Train a candidate, and keep its last model and run folder.
 
@@ -82,8 +89,7 @@ class RerunTrialRunner(TrialRunner):
         is_repeated = any(earlier < trial.number and params == trial.params for earlier, params in queued)
         if number not in self.candidates or is_repeated:
             raise optuna.TrialPruned
-        reporter = TrialReporter(trial, None)
         logs = self.folder / "reruns" / str(trial.number)
-        result = self.train(self.candidates[number], seed, logs, reporter, final=True)
+        result, rows = self.train(self.candidates[number], seed, logs, reporter=None)
         success = float(result.final["success_rate"])
-        return success, replace(score_run(reporter.rows, self.config.time_limit), success=success)
+        return success, replace(score_run(rows, self.config.time_limit), success=success)

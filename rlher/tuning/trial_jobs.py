@@ -22,10 +22,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.core.errors import describe_error
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
-from rlher.tuning.reruns import FIRST_RERUN_SEED, RERUN_SPACE, candidate_name
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.search_space import SearchSpace, format_value
+from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage, wait_for_database
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, failure_reason, rank_trials
@@ -61,7 +60,8 @@ class TrialJobs(JobSource):
         shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         hidden = [trial for trial in trials if trial.number not in shown]
-        return [_row(trial, in_table=trial.number in shown) for trial in (*shown.values(), *hidden)]
+        describe = self._runner.describe
+        return [_row(trial, describe(trial), trial.number in shown) for trial in (*shown.values(), *hidden)]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
@@ -113,28 +113,22 @@ class TrialJobs(JobSource):
 # ---------------------------------------------------------------------------------- rows of the table
 
 
-def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
-    """Return the row of the progress table. Its score is "–" until the trial is complete."""
+def _row(trial: FrozenTrial, labels: tuple[str, str], in_table: bool) -> ProgressRow:
+    """Return the row of the progress table. Its score is "–" until the trial is complete.
+
+    :param labels: name and parameters, see :meth:`TrialRunner.describe`.
+    """
     is_finished = trial.state.is_finished()
     reported = list(trial.intermediate_values.values())
     cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
         cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
-    name, parameters = _name_and_parameters(trial)
+    name, parameters = labels
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     state = trial.state.name.lower()
     share = float(is_finished)
     return ProgressRow(name, state, (*cells, parameters), in_table, is_printed=is_finished, share=share, reason=reason)
-
-
-def _name_and_parameters(trial: FrozenTrial) -> tuple[str, str]:
-    """Return ``"trial 4"`` and its parameters, or the candidate that a re-run trains again and the seed."""
-    params = trial.params
-    if params.keys() >= RERUN_SPACE.keys():
-        return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
-    shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in params.items())
-    return f"trial {trial.number}", " ".join(shown)
 
 
 # -------------------------------------------------------------------------- starting, retrying, ending trials
@@ -161,9 +155,7 @@ def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | No
 
 @wait_for_database
 def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None) -> None:
-    failed = study.get_trials(deepcopy=True)[trial.number]
-    failed.user_attrs.pop(HEARTBEAT, None)
-    RetryHeartbeatStaleTrialCallback(max_retry)(study, failed)
+    RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
 
 
 @wait_for_database

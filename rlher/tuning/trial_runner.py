@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.trial import Trial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
@@ -18,7 +18,7 @@ from rlher.training.callbacks.evaluation import StopTraining
 from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
-from rlher.tuning.search_space import SearchSpace, apply_params, contains
+from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, wait_for_database
 from rlher.tuning.trials import counted_trials
 
@@ -51,14 +51,20 @@ class TrialRunner(ABC):
         :raises RunFailed: a run failed.
         """
 
+    def describe(self, trial: FrozenTrial) -> tuple[str, str]:
+        """Return a trial's name and its parameters for the progress table: ``"trial 4"``, ``"gamma=0.95 tau=0.01"``."""
+        shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in trial.params.items())
+        return f"trial {trial.number}", " ".join(shown)
+
     def train(
-        self, params: Mapping[str, Any], seed: int, logs: Path, reporter: "TrialReporter", final: bool
-    ) -> RunResult:
-        """Train the baseline with these parameters, and return the run's result.
+        self, params: Mapping[str, Any], seed: int, logs: Path, reporter: "TrialReporter | None"
+    ) -> tuple[RunResult, EvaluationRows]:
+        """Train the baseline with these parameters, and return the run's result and its evaluations.
 
         :param seed: added to the seed of the config.
         :param logs: folder of the run.
-        :param final: whether to play the final evaluation, and to keep the models.
+        :param reporter: None for a re-run, which the pruner does not see; it plays the final evaluation and keeps its
+            models.
         :raises optuna.TrialPruned: the reporter stopped the run.
         :raises RunFailed: the run ended early.
         """
@@ -66,20 +72,26 @@ class TrialRunner(ABC):
         run_config = replace(run_config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
-        reporter.rows = []  # those of the seed before
-        run, result = train_new_run(run_config, self.command, reporter, final)
-        if not final:  # the models of a hundred trials are gigabytes
+        rows: EvaluationRows = []
+
+        def on_evaluation(rows_so_far: EvaluationRows) -> None:
+            rows[:] = rows_so_far
+            if reporter:
+                reporter.report(rows)
+
+        run, result = train_new_run(run_config, self.command, on_evaluation, evaluate_at_end=reporter is None)
+        if reporter:  # the models of a hundred trials are gigabytes
             for path in (*map(run.model_path, MODELS), *run.folder.glob("models/*.zip")):
                 path.unlink(missing_ok=True)
-        if result.status is Status.STOPPED and not reporter.is_done:
+        if result.status is Status.STOPPED and not (reporter and reporter.is_done):
             raise optuna.TrialPruned
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.status not in (Status.FINISHED, Status.STOPPED):
             raise RunFailed(f"{result.error} ({run.folder})")
-        if not reporter.rows:
+        if not rows:
             raise RunFailed("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
-        return result
+        return result, rows
 
 
 class SearchTrialRunner(TrialRunner):
@@ -102,22 +114,17 @@ class SearchTrialRunner(TrialRunner):
         scores: list[Score] = []
         first = _count_same_params(trial) * n_seeds
         for seed in range(first, first + n_seeds):
-            self.train(params, seed, logs, reporter, final=False)
-            scores.append(score_run(reporter.rows, config.time_limit))
+            _, rows = self.train(params, seed, logs, reporter)
+            scores.append(score_run(rows, config.time_limit))
         score = mean_score(scores)
-        episodes = n_seeds * n_last_evaluations(len(reporter.rows)) * config.eval.episodes
+        episodes = n_seeds * n_last_evaluations(len(rows)) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 
 class TrialReporter:
-    """Evaluation callback of a trial's runs: records the rows, reports to the pruner, stops a pruned run.
+    """Reports the evaluations of a search's trial to the pruner, and stops runs that need no more steps."""
 
-    :param objective: of the search; None for a re-run, which is neither reported nor stopped.
-    """
-
-    def __init__(self, trial: Trial, objective: str | None, time_limit: float = 0.0) -> None:
-        self.rows: EvaluationRows = []
-        """Evaluations of the current run."""
+    def __init__(self, trial: Trial, objective: str, time_limit: float) -> None:
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
         self._trial = trial
@@ -125,23 +132,22 @@ class TrialReporter:
         self._time_limit = time_limit
         self._step = -1
 
-    def __call__(self, rows: EvaluationRows) -> None:
-        """Record a run's rows, the newest last.
+    def report(self, rows: EvaluationRows) -> None:
+        """Report the last of the current run's evaluations.
 
         :raises StopTraining: the pruner ended the trial, or the run is done.
         """
-        self.rows = list(rows)
         limit = self._time_limit
         self._step += 1
         if self._objective == "seconds":
             self.is_done = rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
-        if self.is_done or (self._objective in ("success", "auc") and self._is_pruned()):
+        if self.is_done or (self._objective != "seconds" and self._is_pruned(rows)):
             raise StopTraining
 
     @wait_for_database
-    def _is_pruned(self) -> bool:
+    def _is_pruned(self, rows: EvaluationRows) -> bool:
         """Report the last evaluation to the pruner, and return whether it ends the trial."""
-        value = score_run(self.rows).auc if self._objective == "auc" else self.rows[-1]["success_rate"]
+        value = score_run(rows).auc if self._objective == "auc" else rows[-1]["success_rate"]
         self._trial.report(value, self._step)
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in self._trial.user_attrs and self._trial.should_prune()

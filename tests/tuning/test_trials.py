@@ -65,7 +65,6 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path, monkeypatch: pytest.
         now += 20
     assert not list(jobs.next_jobs(0))
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
-    assert HEARTBEAT not in study.trials[2].user_attrs
     assert study.trials[2].params == study.trials[1].params
     assert count_unstarted(study, TOTAL) == TOTAL - 1
 
