@@ -40,7 +40,6 @@ class HerConfig:
     priority_kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of the priority's class")
     relabel_done: str = experiment_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = experiment_key(True, "keep the reward's part that does not depend on the goal")
-    copy_info_dict: bool = experiment_key(False, "pass each step's info to compute_reward")
 
 
 @dataclass

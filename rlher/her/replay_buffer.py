@@ -76,7 +76,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_sampled_goal: virtual transitions per original one; 0 is plain replay.
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
-    :param copy_info_dict: store each step's info for ``compute_reward``.
+    :param copy_info_dict: must be False: ``compute_reward`` gets empty infos.
     :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
     :param keep_goal_independent_reward: keep the goal-independent part of the stored reward, such as a crash penalty:
         stored reward minus ``compute_reward`` under the original goal.
@@ -135,6 +135,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         _require_in_range(0, 1, gamma=gamma, demonstration_fraction=demonstration_fraction)
         if optimize_memory_usage:
             raise ValueError("optimize_memory_usage=True is not supported; each observation is stored once anyway.")
+        if copy_info_dict:
+            raise ValueError(
+                "copy_info_dict=True is not supported; put what the reward needs into the goals. "
+                "keep_goal_independent_reward=True keeps the part of a reward that does not depend on the goal."
+            )
         goal_size = _goal_size(observation_space)
         strategy = resolve_strategy(
             goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
@@ -146,7 +151,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
-        self.copy_info_dict = copy_info_dict
+        self.copy_info_dict = False
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
@@ -180,11 +185,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
 
-        :raises ValueError: there are none, they do not fit the spaces, transitions are stored already, or infos are
-            stored, which demonstrations do not have.
+        :raises ValueError: there are none, they do not fit the spaces, or transitions are stored already.
         """
-        if self.storage.n_transitions or self.copy_info_dict:
-            raise ValueError("set_demonstrations needs an empty buffer without infos; set copy_info_dict=False.")
+        if self.storage.n_transitions:
+            raise ValueError("set_demonstrations needs an empty buffer; call it before the first step.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
@@ -215,8 +219,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         timed_out = [self.handle_timeout_termination and info.get("TimeLimit.truncated", False) for info in infos]
         done = np.asarray(done, dtype=bool)
         terminated = done & ~np.array(timed_out, dtype=bool)
-        stored_infos = infos if self.copy_info_dict else None
-        self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated, stored_infos)
+        self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0
@@ -376,12 +379,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return self.env.env_method("compute_reward", *arguments, indices=[0])[0]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save.
-
-        :raises ValueError: with ``copy_info_dict``, because infos may be any objects.
-        """
-        if self.copy_info_dict:
-            raise ValueError("copy_info_dict=True cannot be saved, since infos may be any objects; pickle the buffer.")
+        """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save."""
         extra = {
             "rng": self.rng.bit_generator.state,
             "observed_rewards": asdict(self.relabeller.reward_and_done.statistics),

@@ -189,8 +189,7 @@ class RewardAndDone:
 
     def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
-        infos = None if storage.infos is None else list(storage.infos[positions])
-        return self.reward_function(storage.next_achieved.take(positions, axis=0), goals, infos)
+        return self.reward_function(storage.next_achieved.take(positions, axis=0), goals)
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -36,17 +35,16 @@ class RewardFunction:
         self.compute_reward = compute_reward
         self._vectorised: bool | None = None
 
-    def __call__(self, achieved: NDArray, desired: NDArray, infos: Sequence[dict] | None = None) -> Floats:
-        """Return the (n,) rewards of n pairs of goals.
+    def __call__(self, achieved: NDArray, desired: NDArray) -> Floats:
+        """Return the (n,) rewards of n pairs of goals; the function gets empty infos.
 
         :param achieved: (n, …) achieved goals, raw (not normalised).
         :param desired: (n, …) desired goals, raw.
-        :param infos: n info dictionaries, of which the function gets a copy; None: empty ones.
         """
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        infos = [{}] * count if infos is None else _copies(infos)
+        infos: list[dict] = [{}] * count
         is_vectorised = self._vectorised
         if is_vectorised is None:
             first = slice(CHECKED_ROWS)
@@ -72,11 +70,11 @@ def batch_problem(
     rows = [row % len(achieved) for row in range(count)]
     batch = achieved[rows], desired[rows], [infos[row] for row in rows]
     try:
-        together = np.asarray(compute_reward(*batch[:2], _copies(batch[2])), dtype=np.float64)
+        together = np.asarray(compute_reward(*batch), dtype=np.float64)
     except Exception as error:
         return f"a batch of goals raises {describe_error(error.__cause__ or error)}"
     try:
-        single = _row_by_row(compute_reward, *batch[:2], _copies(batch[2]))
+        single = _row_by_row(compute_reward, *batch)
     except Exception:
         return None  # takes batches only
     if together.size != count:
@@ -91,7 +89,3 @@ def _row_by_row(
 ) -> Floats:
     rewards = [compute_reward(*row) for row in zip(achieved, desired, infos, strict=True)]
     return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in rewards])
-
-
-def _copies(infos: Sequence[dict]) -> list[dict]:
-    return [deepcopy(info) for info in infos]

@@ -26,7 +26,7 @@ PRIORITY_PREFIX = "priorities/"
 def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], priorities: Mapping[str, NDArray]) -> None:
     """Write a storage into a file.
 
-    :param storage: what to save, without infos, which may be any objects.
+    :param storage: what to save.
     :param extra: JSON values to save with it.
     :param priorities: arrays to save with it.
     :raises OSError: it cannot be written; the file is unchanged.

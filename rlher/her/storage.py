@@ -109,7 +109,6 @@ class Storage:
     :ivar newest_episode: for each ring, its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
-    :ivar infos: by position, infos; None: none were given.
     :ivar first_id: for each episode, id of its oldest transition that is stored.
     :ivar last_id: for each episode, id of its newest transition.
     :ivar last_obs: for each episode, the packed observation after its newest transition.
@@ -120,7 +119,6 @@ class Storage:
     first_id: Ids
     last_id: Ids
     last_obs: NDArray
-    infos: NDArray | None
 
     def __init__(self, capacity: int, n_envs: int, layout: Layout, demonstration_steps: int = 0) -> None:
         self.capacity = capacity
@@ -141,7 +139,6 @@ class Storage:
         count = sum(sizes)
         self.rows = np.zeros(count, self.layout.row)
         self.next_achieved = np.zeros(count, self.layout.achieved)
-        self.infos = None
         self.first_id = np.zeros(count, np.int64)
         self.last_id = np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
@@ -162,7 +159,6 @@ class Storage:
         reward: NDArray,
         done: NDArray,
         terminated: NDArray,
-        infos: list[dict[str, Any]] | None,
     ) -> None:
         """Store one transition of every environment.
 
@@ -173,7 +169,6 @@ class Storage:
         :param reward: (n_envs,) rewards.
         :param done: (n_envs,) whether the episode ended, for whatever reason.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
-        :param infos: stored for ``compute_reward`` if given.
         """
         rows, last_obs = np.zeros(self.n_envs, self.layout.row), np.zeros(self.n_envs, self.layout.observation)
         packed = rows["obs"]
@@ -192,8 +187,6 @@ class Storage:
         self.rows.put(positions, rows)
         self.last_obs.put(episodes, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
-        if infos is not None:
-            self._store_infos(positions, infos)
         self.ring_running[: self.n_envs][done] = False
 
     def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
@@ -229,12 +222,6 @@ class Storage:
         self.last_id[self.newest_episode[ring]] = new_id
         self.ring_added[ring] = serial + 1
         return position
-
-    def _store_infos(self, positions: Positions, infos: list[dict[str, Any]]) -> None:
-        if self.infos is None:
-            self.infos = np.empty(len(self.rows), dtype=object)
-        for position, info in zip(positions, infos, strict=True):
-            self.infos[position] = {key: value for key, value in info.items() if "terminal_observation" not in key}
 
     def truncate_running(self, terminated: bool = False) -> bool:
         """End every running episode; return whether there was one.
@@ -369,8 +356,6 @@ class Storage:
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
-        if self.infos is not None:
-            arrays["infos"] = self.infos[positions]
         arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
         arrays |= {name: getattr(self, name) for name in RING_ARRAYS}
         return arrays | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
@@ -390,9 +375,6 @@ class Storage:
         positions = self.positions(self.all_ids())
         self._fill("rows", positions, arrays["rows"])
         self._fill("next_achieved", positions, arrays["next_achieved"])
-        if "infos" in arrays:
-            self.infos = np.empty(len(self.rows), dtype=object)
-            self._fill("infos", positions, arrays["infos"])
         for name in EPISODE_ARRAYS:
             self._fill(name, arrays["episodes"], arrays[name])
         rings = np.flatnonzero(self.ring_added)

@@ -45,11 +45,6 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
     freq = config.eval.freq or max(config.total_timesteps // 20, 1)
     evaluation = replace(config.eval, freq=freq, workers=plan.eval_workers)
     config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
-    if config.her.copy_info_dict and config.checkpoint.freq is not None:
-        config = replace(config, checkpoint=replace(config.checkpoint, freq=None))
-        notes.append(
-            "checkpoint.freq=null: with her.copy_info_dict the buffer holds infos, which only pickle could write"
-        )
     compilation = _choose_compilation(config, notes)
     engine = replace(config.engine, compile=compilation, precision=_choose_precision(config, notes))
     return replace(config, engine=engine), [*notes, *_keys_without_effect(config)]

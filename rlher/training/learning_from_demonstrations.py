@@ -34,8 +34,6 @@ def validate_demonstrations(config: TrainConfig) -> None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
     if not (config.total_timesteps or config.demos.pretrain_updates):
         raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_updates.")
-    if path is not None and config.her.copy_info_dict:
-        raise UserError("her.copy_info_dict=true needs infos, which demonstrations lack; leave it or demos out.")
 
 
 def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:

@@ -176,7 +176,7 @@ def test_seeded_runs_repeat():
     """Without a seed of its own the buffer follows the one SB3 is given."""
     batches = []
     for _ in range(2):
-        model = make_model(SAC, make_vec_env(bits(continuous=True), 2, seed=3), steps=60, copy_info_dict=True)
+        model = make_model(SAC, make_vec_env(bits(continuous=True), 2, seed=3), steps=60)
         batches.append(model.replay_buffer.sample(50))
     assert (batches[0].rewards == batches[1].rewards).all()
     assert (batches[0].actions == batches[1].actions).all()

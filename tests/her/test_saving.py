@@ -123,5 +123,3 @@ def test_unsuitable_files_are_refused(tmp_path):
     change(tmp_path / "buffer.npz", metadata=np.array('{"version": 99}'))
     with pytest.raises(ValueError, match="version"):
         make_buffer(n_envs=2).load(tmp_path / "buffer.npz")
-    with pytest.raises(ValueError, match="copy_info_dict"):
-        make_buffer(copy_info_dict=True).save(tmp_path / "buffer.npz")

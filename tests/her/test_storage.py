@@ -108,27 +108,6 @@ def test_keys_of_observations_may_have_any_name():
     assert (float(batch.actions[0]), float(batch.rewards[0])) == (1.0, 5.0)
 
 
-@pytest.mark.parametrize("n_envs", [1, 2])
-def test_infos_follow_their_transitions(n_envs):
-    buffer = make_buffer(30 * n_envs, n_envs, copy_info_dict=True)
-
-    def observe(number):
-        value = np.full((n_envs, 1), float(number))
-        return {"observation": np.zeros((n_envs, 2)), "achieved_goal": value, "desired_goal": np.zeros((n_envs, 1))}
-
-    for step in range(100):
-        infos = [{"step": step, "env": env, "terminal_observation": 0} for env in range(n_envs)]
-        ends = np.full(n_envs, step % 7 == 6)
-        buffer.add(observe(step), observe(step + 1), np.zeros((n_envs, 1)), np.zeros(n_envs), ends, infos)
-    if n_envs == 2:
-        buffer = pickle.loads(pickle.dumps(buffer))
-    storage = buffer.storage
-    for env in range(n_envs):
-        positions = storage.positions(storage.ids(env))
-        steps = storage.rows["obs"]["achieved_goal"][positions, 0].astype(int)
-        assert storage.infos[positions].tolist() == [{"step": step, "env": env} for step in steps]
-
-
 def test_a_reset_between_two_calls_of_learn_begins_a_new_episode():
     """SB3 joins the halves: `learn` resets the environment without a `done`."""
     buffer = make_buffer(100, n_sampled_goal=10**6)

@@ -174,5 +174,3 @@ def test_demonstrations_are_added_to_empty_buffers_only() -> None:
     play(buffer, 3)
     with pytest.raises(ValueError, match="empty buffer"):
         buffer.set_demonstrations(DEMONSTRATIONS)
-    with pytest.raises(ValueError, match="copy_info_dict"):
-        make_buffer(demonstrations=DEMONSTRATIONS, copy_info_dict=True)

@@ -29,6 +29,7 @@ def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
         ({"success_reward": float("nan")}, "success_reward=nan"),
         ({"success_reward": float("inf")}, "success_reward=inf"),
         ({"optimize_memory_usage": True}, "optimize_memory_usage"),
+        ({"copy_info_dict": True}, "copy_info_dict"),
         ({"goal_selection_strategy": "past"}, "future"),
         ({"priority": "best"}, "td_error"),
         ({"goal_part_weights": (0.5, 0.5), "n_steps": 3}, "goal_part_weights"),

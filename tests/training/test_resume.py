@@ -518,13 +518,3 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert not (folder_of("dqn") / "checkpoints").exists()
     again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
     assert again.code == 2
-
-
-def test_copy_info_dict_disables_checkpoints(rlher, at_step) -> None:
-    at_step(60, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    done = rlher("train", *words("dqn"), "her.copy_info_dict=true", "total_timesteps=80")
-    assert done.code == 130, done.err
-    again = rlher("train", "--resume")
-    assert again.code == 0, again.err
-    assert resumed_at(folder_of("dqn")) == [0]
-    assert not (folder_of("dqn") / "checkpoints").exists()

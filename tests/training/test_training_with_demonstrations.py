@@ -162,7 +162,6 @@ ERRORS = {
     "other shapes": ("env.kwargs.n_bits=4",),
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
     "nothing to train": ("total_timesteps=0",),
-    "infos": ("her.copy_info_dict=true",),
     "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_updates=5"),
     "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
     "a share of 1": ("demos.fraction=1",),
