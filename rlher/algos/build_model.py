@@ -15,7 +15,6 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
@@ -27,7 +26,6 @@ from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
-from rlher.her.priorities import Priority
 
 CONFIG_ERRORS = (
     TypeError,
@@ -44,7 +42,7 @@ CONFIG_ERRORS = (
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
-OTHER_KEYS = {
+KEYS_OF_OTHER_SECTIONS = {
     "n_steps": "her.n_steps",
     "replay_buffer_kwargs": "keys of her",
     "options": "engine",
@@ -52,9 +50,6 @@ OTHER_KEYS = {
     "device": "device",
 }
 """Arguments of the algorithms that are set by keys of other sections."""
-
-FAST_UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_random_inputs")
-"""Methods of an algorithm that only the fast update calls."""
 
 
 def require_supported_actions(name: str, action_space: spaces.Space) -> None:
@@ -97,31 +92,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
         seed=config.seed,
         options=_options(config),
     )
-    model = _construct_model(config, venv, config.device, **arguments)
-    _require_fast_update(config, model)
-    return model
-
-
-def behavioural_cloning_keys(config: TrainConfig) -> dict[str, float]:
-    """Return the values of the keys of behavioural cloning, by key."""
-    return {"demos.bc_weight": config.demos.bc_weight, "demos.pretrain_updates": config.demos.pretrain_updates}
-
-
-def _require_fast_update(config: TrainConfig, model: TrainingLoop) -> None:
-    """Raise UserError if something that changes what is learnt needs a fast update or an actor that is missing."""
-    fallback_reason = model.fallback_reason
-    no_actor = None if isinstance(model, ActorCritic) else f"algo={config.algo.name} has no actor"
-    unusable: list[str] = []
-    if fallback_reason or no_actor:
-        unusable += [f"{key}={value}" for key, value in behavioural_cloning_keys(config).items() if value]
-    if fallback_reason:
-        own, base = type(model), ALGORITHMS[config.algo.name].load()
-        changed = [name for name in FAST_UPDATE_METHODS if getattr(own, name, None) is not getattr(base, name, None)]
-        unusable += [f"{name} of {config.algo.model}" for name in changed]
-        if type(model.replay_buffer.priority).update is not Priority.update:  # type: ignore[union-attr]
-            unusable.append(f"her.priority={config.her.priority}")
-    if unusable:
-        raise UserError(f"{', '.join(unusable)} cannot be used: {fallback_reason or no_actor}; leave it out.")
+    return _construct_model(config, venv, config.device, **arguments)
 
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
@@ -200,8 +171,9 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
-        if name in values or name in OTHER_KEYS:
-            raise UserError(f"algo.kwargs.{name} is not supported; set {OTHER_KEYS.get(name, f'algo.{name}')} instead.")
+        if name in values or name in KEYS_OF_OTHER_SECTIONS:
+            instead = KEYS_OF_OTHER_SECTIONS.get(name, f"algo.{name}")
+            raise UserError(f"algo.kwargs.{name} is not supported; set {instead} instead.")
     for name, value in algo.policy_kwargs.items():
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"

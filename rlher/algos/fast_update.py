@@ -13,6 +13,11 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
+from rlher.her import HerReplayBuffer
+from rlher.her.priorities import Priority
+
+UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_random_inputs")
+"""Methods of an algorithm that only the fast update calls."""
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
@@ -68,7 +73,8 @@ class FastUpdate(TrainingLoop):
     ``fallback_reason``. Then ``compile``, ``precision`` and ``target_q_bounds`` do nothing.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
-    :raises ValueError: an option changes what is learnt, and there is no fast update of this policy.
+    :raises ValueError: there is no fast update of this policy, but an option, an overridden method of the update or a
+        priority by TD error needs it.
     """
 
     fallback_reason = None
@@ -120,8 +126,8 @@ class FastUpdate(TrainingLoop):
             self.fallback_reason = (
                 "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
             )
-            if changed := self.options.non_sb3_options():
-                raise ValueError(f"{changed} cannot be used: {self.fallback_reason}; leave it out")
+            if unusable := self._needs_fast_update():
+                raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         before = set(vars(self))
         policy_network = self.networks()[0]
@@ -129,6 +135,15 @@ class FastUpdate(TrainingLoop):
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
         self._unsaved_attributes = [*vars(self).keys() - before, "_unsaved_attributes"]
+
+    def _needs_fast_update(self) -> list[str]:
+        """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
+        buffer = self.replay_buffer
+        methods = {name: getattr(type(self), name, None) for name in UPDATE_METHODS}
+        overridden = [name for name, method in methods.items() if method and not method.__module__.startswith("rlher.")]
+        if isinstance(buffer, HerReplayBuffer) and type(buffer.priority).update is not Priority.update:
+            overridden.append(f"priority={type(buffer.priority).__name__}")
+        return [*self.options.changed_learning_options(), *overridden]
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "fallback_reason", *self._unsaved_attributes]

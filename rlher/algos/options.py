@@ -46,14 +46,11 @@ class UpdateOptions:
     compile: bool = False
     precision: str = "float32"
 
-    def non_sb3_options(self) -> str:
-        """Return the options that are not Stable-Baselines3's behaviour, except for speed and target bounds.
-
-        :return: ``name=value``, joined by commas.
-        """
+    def changed_learning_options(self) -> list[str]:
+        """Return ``name=value`` of options that are not Stable-Baselines3's, except for speed and target bounds."""
         ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "precision")
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
-        return ", ".join(f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name))
+        return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]
 
 
 def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:

@@ -10,8 +10,8 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.build_model import behavioural_cloning_keys
 from rlher.algos.training_loop import TrainingLoop
+from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -27,12 +27,14 @@ CHUNK = 100
 
 
 def validate_demonstrations(config: TrainConfig) -> None:
-    """Raise UserError for keys that need demonstrations without any, and for a run without anything to learn from."""
-    path = config.demos.path
-    for name, value in behavioural_cloning_keys(config).items():
-        if value and path is None:
+    """Raise UserError for cloning without demonstrations or actor, and for a run without anything to learn from."""
+    demos = config.demos
+    for name, value in {"demos.bc_weight": demos.bc_weight, "demos.pretrain_updates": demos.pretrain_updates}.items():
+        if value and demos.path is None:
             raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
-    if not (config.total_timesteps or config.demos.pretrain_updates):
+        if value and not isinstance(config.algo, ActorCriticConfig):
+            raise UserError(f"{name}={value} cannot be used: algo={config.algo.name} has no actor; leave it out.")
+    if not (config.total_timesteps or demos.pretrain_updates):
         raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_updates.")
 
 
@@ -40,9 +42,11 @@ def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_spa
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: of the training environments.
-    :raises UserError: the dataset is missing, damaged, or of another environment.
+    :raises UserError: the dataset is missing, damaged, or of another environment, or the model cannot be pretrained.
     """
     assert config.demos.path is not None
+    if config.demos.pretrain_updates and model.fallback_reason is not None:
+        raise UserError(f"demos.pretrain_updates cannot be used: {model.fallback_reason}; leave it out.")
     relay = config.env.relay
     space = task_space(observation_space, relay) if relay.enabled else observation_space
     dataset = read_dataset(config.demos.path, space, model.action_space)

@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
@@ -67,9 +67,6 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
         require_supported_actions(config.algo.name, envs.action_space)
         os.chdir(working_folder)  # an environment may have left it
         model = build_model(config, envs)
-        if model.fallback_reason is not None:
-            engine = EngineConfig(compile="off", precision="float32", overlap=config.engine.overlap)
-            config = replace(config, engine=engine)
         if initial is not None:
             model_file.load_parameters(initial, model)
         notes = [*env_notes, *notes, *_model_notes(config, model)]

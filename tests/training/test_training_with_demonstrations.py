@@ -164,6 +164,7 @@ ERRORS = {
     "nothing to train": ("total_timesteps=0",),
     "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_updates=5"),
     "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
+    "pretraining with learnt features": (*LEARNT_FEATURES, "demos.pretrain_updates=5"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),
 }
