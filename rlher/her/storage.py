@@ -395,8 +395,11 @@ class Storage:
 
 
 def copy_into(values: Any, array: NDArray) -> None:
-    """Copy (n, …) values into an array of as many entries each.
+    """Copy (n, …) values into an array of the same shape; axes of length 1 may be missing or added.
 
-    :raises ValueError: they have another number or shape.
+    :raises ValueError: they have another shape.
     """
-    array[...] = np.asarray(values).reshape(array.shape)
+    values = np.asarray(values)
+    if values.shape != array.shape and np.squeeze(values).shape != np.squeeze(array).shape:
+        raise ValueError(f"values of shape {values.shape} in place of {array.shape}")
+    array[...] = values.reshape(array.shape)

@@ -50,8 +50,8 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
             for key in layout.observation.names or ():
                 copy_into(trajectory.observations[key], obs[key])
             rows["obs"] = obs[:-1]
-            copy_into(trajectory.observations[ACHIEVED_GOAL], achieved)
-            copy_into(scale_actions(np.asarray(trajectory.actions), action_space), rows["action"])
+            achieved[...] = np.reshape(trajectory.observations[ACHIEVED_GOAL], achieved.shape)
+            rows["action"] = scale_actions(np.asarray(trajectory.actions), action_space).reshape(rows["action"].shape)
             # In the loss, an action outside of a Discrete space would be an index out of bounds.
             if isinstance(action_space, spaces.Discrete) and not all(map(action_space.contains, rows["action"][:, 0])):
                 raise ValueError("an action is out of range")

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import gymnasium as gym
+import numpy as np
 import pandas as pd
 import pytest
 import torch as th
 import yaml
+from gymnasium import spaces
 from same_run import differences
 
 from rlher.core.errors import DamagedFile, UserError
@@ -112,6 +115,33 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
     assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     assert (folder / "command.txt").read_text().count("--resume") == 2
+
+
+class WithPicture(gym.ObservationWrapper):
+    """Adds a channel-last image of the bits to the observation; it shows which axis is which."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        picture = spaces.Box(0, 255, (36, 40, 3), np.uint8)
+        self.observation_space = spaces.Dict({**env.observation_space.spaces, "picture": picture})
+
+    def observation(self, observation: dict[str, Any]) -> dict[str, Any]:
+        bits = (100 * observation["observation"]).astype(np.uint8)
+        rows, channels = np.resize(bits, (36, 1, 1)), np.arange(3, dtype=np.uint8)
+        return {**observation, "picture": np.broadcast_to(rows + channels, (36, 40, 3)).copy()}
+
+
+def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
+    """SB3 transposes the images of the environments' steps and resets, but not those of a rebuild."""
+    wrapper = f"env.wrappers=[{__name__}:WithPicture]"
+    folder = folder_of("dqn")
+    at_step(50, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    shorter = ("total_timesteps=70", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
+    done = rlher("train", *words("dqn"), *shorter, wrapper)
+    assert done.code == 0, done.err
+    again = rlher("train", "--resume", f"killed/{folder}", "--trust-code")
+    assert (again.code, NOT_REPEATABLE not in again.err) == (0, True), again.err
+    assert differences(folder, Path("killed") / folder) == []
 
 
 def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:

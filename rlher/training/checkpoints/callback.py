@@ -180,7 +180,7 @@ class CheckpointCallback(BaseCallback):
 
         :param expected: the observations after the actions.
         """
-        observations: Any = self._envs.repeat_actions(build_number, list(actions))
+        observations = self.model.with_channels_first(self._envs.repeat_actions(build_number, list(actions)))
         checkpoint_state.restore_generators(generators, self.model)
         is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
         if is_equal or len(actions) == 0:  # any observation can begin an episode
