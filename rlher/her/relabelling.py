@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
-from rlher.her.strategies import GoalRequest, Strategy, desired_goal_of
+from rlher.her.strategies import GoalRequest, Strategy, transitions_of
 
 
 class RelabelledBatch(NamedTuple):
@@ -50,26 +50,24 @@ class Relabeller:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         # With relay sub-goals the goal may change at each step. The stored reward is for the goal after the step, but
         # the row holds the goal before it. So all rewards are recomputed, not only the virtual ones.
-        first = n_original if self.goal_part_weights is None else 0
-        if first < len(ids):
-            self.reward_and_done.observe(storage)
+        first_recomputed = n_original if self.goal_part_weights is None else 0
+        if first_recomputed < len(ids):
+            self.reward_and_done.split_new_rewards(storage)
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
-        desired = rows["obs"][DESIRED_GOAL]
-        goals = desired[first:]
-        if n_original < len(ids):
-            new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
-            desired[n_original:] = new_goals
-            if first == n_original:
-                goals = new_goals  # which have the precision of the environment
+        new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
+        rows["obs"][DESIRED_GOAL][n_original:] = new_goals
+        # Rewards depend on the precision of the environment, which new goals have, and goals in rows may not have.
+        goals = new_goals if self.goal_part_weights is None else rows["obs"][DESIRED_GOAL]
         if self.n_steps > 1:
-            return self._sum_steps(storage, ids, rows, goals, first)
+            return self._sum_steps(storage, ids, rows, goals, first_recomputed)
         next_obs = storage.next_obs(ids, rows["episode"])
-        next_obs[DESIRED_GOAL][first:] = goals
-        rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
+        next_obs[DESIRED_GOAL][first_recomputed:] = goals
+        rewards = rows["reward"].copy()
+        dones = rows["terminated"].astype(np.float32)
         if len(goals):
-            rewards[first:], dones[first:] = self.reward_and_done.rewards_and_dones(
-                storage, positions[first:], rows[first:], goals
+            rewards[first_recomputed:], dones[first_recomputed:] = self.reward_and_done.rewards_and_dones(
+                storage, positions[first_recomputed:], rows[first_recomputed:], goals
             )
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
@@ -77,6 +75,8 @@ class Relabeller:
         self, storage: Storage, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator
     ) -> NDArray:
         """Return the goals (n, …) that the strategy chooses for transitions of these (n,) episodes."""
+        if not len(ids):
+            return storage.next_achieved[:0]
         chosen = self.strategy(
             GoalRequest(
                 ids=ids,
@@ -89,38 +89,42 @@ class Relabeller:
                 is_stored=storage.is_stored,
             )
         )
-        is_desired = chosen < 0
-        positions = storage.positions(np.where(is_desired, desired_goal_of(chosen), chosen))
+        positions = storage.positions(transitions_of(chosen))
         goals = storage.next_achieved.take(positions, axis=0)
         if self.goal_part_weights is not None:
             goals = keep_one_part(goals, self.goal_part_weights, rng)
+        is_desired = chosen < 0
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
-    def _sum_steps(self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first: int) -> RelabelledBatch:
+    def _sum_steps(
+        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first_recomputed: int
+    ) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
         :param goals: under which rewards are recomputed at every step.
-        :param first: index of the transition that the first of these goals belongs to.
+        :param first_recomputed: index of the transition that the first of these goals belongs to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
         last = storage.last_id.take(rows["episode"])[:, None]
         positions = storage.positions(np.minimum(window, last))
         steps = storage.rows.take(positions)
-        rewards, dones = steps["reward"].astype(np.float64), steps["terminated"].astype(np.float32)
+        rewards = steps["reward"].astype(np.float64)
+        dones = steps["terminated"].astype(np.float32)
         if len(goals):
-            flat_positions, flat_steps = positions[first:].reshape(-1), steps[first:].reshape(-1)
+            flat_positions = positions[first_recomputed:].reshape(-1)
+            flat_steps = steps[first_recomputed:].reshape(-1)
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
             new = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
-            rewards[first:] = new[0].reshape(-1, self.n_steps)
-            dones[first:] = new[1].reshape(-1, self.n_steps)
+            rewards[first_recomputed:] = new[0].reshape(-1, self.n_steps)
+            dones[first_recomputed:] = new[1].reshape(-1, self.n_steps)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         next_obs = storage.next_obs(ids + taken - 1, rows["episode"])
-        next_obs[DESIRED_GOAL][first:] = goals
+        next_obs[DESIRED_GOAL][first_recomputed:] = goals
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 

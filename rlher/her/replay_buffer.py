@@ -283,8 +283,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         n_original = self._n_original(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
-            # Replace a block, part original and part virtual, by demonstrations: at least one, and never a whole batch.
+            # Replace a block by demonstrations: at least one transition, and never a whole batch.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
+            # It begins before index `n_original`, so that as many of them keep their goals as of any `count` samples.
             start = n_original - self._n_original(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)

@@ -112,8 +112,8 @@ class RewardAndDone:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def observe(self, storage: Storage) -> None:
-        """Observe the transitions added since the last call, and write their goal-independent rewards into the storage.
+    def split_new_rewards(self, storage: Storage) -> None:
+        """Write the goal-independent part of rewards stored since the last call into the storage; update statistics.
 
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
@@ -142,14 +142,14 @@ class RewardAndDone:
     # ----------------------------------------------------------------------------- what follows from these
 
     @property
-    def threshold(self) -> float | None:
+    def success_threshold(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
         return self.statistics.success_reward if self.success_reward is None else self.success_reward
 
     @property
     def done_mode(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
-        if self.relabel_done == "keep" or self.threshold is None:
+        if self.relabel_done == "keep" or self.success_threshold is None:
             return "keep"
         ends_on_success = self.statistics.ends_on_success if self.ends_on_success is None else self.ends_on_success
         return "success" if self.relabel_done == "success" or ends_on_success else "keep"
@@ -183,9 +183,9 @@ class RewardAndDone:
 
     def is_reached(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
-        if self.threshold is None:
+        if self.success_threshold is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return np.asarray(goal_rewards >= self.threshold - ROUNDING * max(1.0, abs(self.threshold)))
+        return np.asarray(goal_rewards >= self.success_threshold - ROUNDING * max(1.0, abs(self.success_threshold)))
 
     def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""

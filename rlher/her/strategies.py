@@ -63,11 +63,16 @@ class GoalRequest:
 
 
 def desired_goal_of(ids: Ids) -> Ids:
-    """Encode "the desired goal of transition id" as a negative number; the function is its own inverse.
-
-    :param ids: (n,) ids of transitions, or numbers that this function returned.
-    """
+    """Return the negative numbers by which a strategy chooses the desired goals of transitions with these (n,) ids."""
     return -1 - ids
+
+
+def transitions_of(choices: NDArray[np.int64]) -> Ids:
+    """Return the ids of the transitions whose achieved or desired goals a strategy chose.
+
+    :param choices: (n,) ids, and numbers from :func:`desired_goal_of`.
+    """
+    return np.where(choices < 0, -1 - choices, choices)
 
 
 Strategy = Callable[[GoalRequest], Ids]
@@ -220,7 +225,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind in "iu":
         chosen = chosen.astype(np.int64)  # computing with ids overflows smaller types
-        is_valid = request.is_stored(np.where(chosen < 0, desired_goal_of(chosen), chosen))
+        is_valid = request.is_stored(transitions_of(chosen))
         if is_valid.all():
             return chosen
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
