@@ -50,12 +50,12 @@ class GoalNormalizer(nn.Module):
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
         # All parts of both goals have the same statistics.
-        self._parts = goals.reshape(2 * goal_parts, -1)
-        # The parts that these statistics are computed from. With several parts, the desired goal is left out, because
-        # all its parts but one are zeros.
-        self._counted_parts = self._parts if goal_parts == 1 else self._parts[:goal_parts]
-        self._is_centred = np.ones(total, dtype=bool)
-        self._is_centred[self._parts] = goal_parts == 1
+        self._goal_parts = goals.reshape(2 * goal_parts, -1)
+        # The parts whose values enter the statistics. With several parts, the desired goal is left out, because all its
+        # parts but one are zeros.
+        self._source_parts = self._goal_parts if goal_parts == 1 else self._goal_parts[:goal_parts]
+        self._is_centred = np.ones(total, dtype=bool)  # the mean of other entries stays 0
+        self._is_centred[self._goal_parts] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
         self.register_buffer("mean", th.zeros(total, dtype=th.float64))
         self.register_buffer("var", th.ones(total, dtype=th.float64))
@@ -68,23 +68,27 @@ class GoalNormalizer(nn.Module):
 
     @th.no_grad()
     def update(self, obs: dict[str, np.ndarray]) -> None:
-        """Add (n, …) observations by key, as the environment returned them, to the statistics."""
+        """Add (n, …) observations by key, as the environment returned them, to the statistics.
+
+        Welford's step for a batch (Chan et al. 1979), with differences d from the old mean and e from the new one: the
+        mean grows by sum(d) / total, and the sum of squares, which is variance times count, by sum(d * e).
+        """
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
         old = self.mean.numpy(force=True)
         count = float(self.count)
         total = count + len(rows)
         differences = rows - old
-        mean = old + self._share_among_parts(differences.sum(axis=0)) * (self._is_centred / total)
-        squares = self._share_among_parts((differences * (rows - mean)).sum(axis=0))
-        self.var.copy_(th.from_numpy((self.var.numpy(force=True) * count + squares) / total))
+        mean = old + self._average_parts(differences.sum(axis=0)) * (self._is_centred / total)
+        added_squares = self._average_parts((differences * (rows - mean)).sum(axis=0))
+        self.var.copy_(th.from_numpy((self.var.numpy(force=True) * count + added_squares) / total))
         self.mean.copy_(th.from_numpy(mean))
         self.count.fill_(total)
 
-    def _share_among_parts(self, sums: np.ndarray) -> np.ndarray:
-        """Return (entries,) sums, in which each part of a goal has the average of the counted parts."""
-        shared = sums.copy()
-        shared[self._parts] = sums[self._counted_parts].mean(axis=0)
-        return shared
+    def _average_parts(self, sums: np.ndarray) -> np.ndarray:
+        """Return (entries,) sums, in which each part of a goal has the average of the source parts."""
+        averaged = sums.copy()
+        averaged[self._goal_parts] = sums[self._source_parts].mean(axis=0)
+        return averaged
 
 
 class NormalizedExtractor(BaseFeaturesExtractor):
