@@ -276,7 +276,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     if isinstance(name, Run):
         name = name._source.agent or name.folder
     name = str(name)
-    is_path = name not in agents() and (os.sep in name or Path(name).exists())
+    is_path = name not in agents() and (os.sep in name or os.path.exists(name))
     run_path, agent = (os.path.abspath(name), None) if is_path else (None, name)
     source = PlayConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
     run, _ = lookup.find_run_and_model(source, source.agent)

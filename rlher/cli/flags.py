@@ -2,10 +2,10 @@
 
 import argparse
 import itertools
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli.command import Command
@@ -208,5 +208,5 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
     folder, name = split_named_folder(word)
     if not name:
         return True  # no "=", or an existing folder whose name has one
-    is_folder = "/" in folder or Path(folder).is_dir()
+    is_folder = "/" in folder or os.path.isdir(folder)
     return takes_list(positional) and name not in command.keys and is_folder

@@ -63,6 +63,9 @@ SECTIONS_OF_DICTS = {"policy_kwargs": "algo.policy_kwargs", "replay_buffer_kwarg
 NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 """Values with which rlher's own keys of an algorithm have no effect."""
 
+NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
+"""Default hidden layers of SB3's policies, by algorithm, where rlher has others."""
+
 
 def parse(name: str, words: Sequence[str]) -> CommandLine:
     """Sort the words after the name of a command, of which some may be RL Zoo's.
@@ -139,7 +142,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3's constructor.
+    """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
     :param overrides: of the command line; they choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
@@ -155,6 +158,8 @@ def _file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str,
         sb3_defaults = {name: argument.default for name, argument in parameters.items() if argument.default is not None}
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
         defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
+        if algo in NET_ARCH_OF_SB3:
+            defaults["net_arch"] = NET_ARCH_OF_SB3[algo]
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     try:
         nested = unflatten(expand_overrides(by_config_key(values)))

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import Field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,11 +79,11 @@ def split_named_folder(word: str) -> tuple[str, str]:
 
     Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
     """
-    if Path(word).exists() or "=" not in word:
+    if os.path.exists(word) or "=" not in word:
         return word, ""
     parts = word.split("=")
     splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
-    return next((split for split in splits if Path(split[0]).exists()), splits[0])
+    return next((split for split in splits if os.path.exists(split[0])), splits[0])
 
 
 def override_text(value: Any) -> str:

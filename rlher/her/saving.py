@@ -47,7 +47,7 @@ def load(path: str | os.PathLike, storage: Storage) -> tuple[dict[str, Any], dic
         arrays = dict(stored)
     metadata = json.loads(str(arrays.pop(METADATA_ARRAY))) if METADATA_ARRAY in arrays else {}
     if metadata.get("version") != FILE_VERSION:
-        raise ValueError("it holds no replay buffer that this version can read; check the path")
+        raise ValueError("it holds no replay buffer, or one of another version of rlher")
     if metadata["layout"] != storage.layout.description:
         raise ValueError("it has other spaces; use its environment")
     storage.load_state_dict(arrays)

@@ -1,5 +1,6 @@
 """Find run folders: by name, the newest one, the last one that is not finished, and the agents that come with rlher."""
 
+import os
 import re
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     :raises UntrustedCode: its config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))
-    if run and not Path(run).exists():  # rlher enjoy FetchReach-v4
+    if run and not os.path.exists(run):  # rlher enjoy FetchReach-v4
         folder = _newest(Path(logs), re.escape(safe_name(run))) or folder
     if folder is None:
         raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")

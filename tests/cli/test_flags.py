@@ -85,3 +85,9 @@ def test_a_positional_key_may_have_a_number() -> None:
 @pytest.mark.parametrize("words", [["-m", "--recipe", "a,b"], ["-m", "recipe=a,b"]])
 def test_a_flag_sweeps_as_its_word_does(words: list[str]) -> None:
     assert flags.parse("train", words).overrides == {"recipe": ["a", "b"]}
+
+
+def test_a_word_may_be_longer_than_a_file_name() -> None:
+    colors = ["black"] * 60
+    line = flags.parse("plot", [f"colors=[{','.join(colors)}]"])
+    assert line.overrides == {"colors": [colors]}

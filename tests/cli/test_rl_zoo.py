@@ -8,6 +8,7 @@ from pkgutil import resolve_name
 import pytest
 import yaml
 
+from rlher import make_env
 from rlher.cli import rl_zoo
 from rlher.config.algorithms import ALGORITHMS
 
@@ -119,6 +120,8 @@ def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> Non
     own = {name: each.default for name, each in parameters.items() if name in found and each.default is not None}
     own.pop("gamma")
     assert {name: type(value)(found[name]) for name, value in own.items()} == own
+    model = resolve_name(ALGORITHMS[algo].sb3_class)("MultiInputPolicy", make_env(env), buffer_size=10)
+    assert found["net_arch"] == model.policy.net_arch
 
 
 @pytest.mark.parametrize(
