@@ -15,8 +15,8 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from rlher.algos.goal_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.networks import with_layer_norm
+from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
 from rlher.algos.schedules import make_schedule
 from rlher.algos.training_loop import TrainingLoop

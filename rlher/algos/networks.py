@@ -11,7 +11,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor
 from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
+from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.precision import layer_dtype
 
 ObservationBatch = Any
@@ -148,7 +148,7 @@ def has_batchable_layers(network: BaseModel) -> bool:
     if any(True for _ in inner.parameters()):
         return False
     leaves = [module for module in network.modules() if not any(True for _ in module.children())]
-    return all(isinstance(layer, GoalNormalizer) or is_batchable(layer) for layer in leaves)
+    return all(isinstance(layer, ObservationNormalizer) or is_batchable(layer) for layer in leaves)
 
 
 @cache

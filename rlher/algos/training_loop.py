@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.goal_normalizer import GoalNormalizer, NormalizedExtractor
+from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.options import UpdateOptions
 from rlher.core.workers import WorkerLost
 
@@ -26,8 +26,8 @@ class TrainingLoop(OffPolicyAlgorithm):
     actions of that step are chosen before these updates. This saves time only if the environments run in worker
     processes; the results are the same if they do not.
 
-    A policy with :class:`~rlher.algos.goal_normalizer.NormalizedExtractor` normalises observations. The loop adds each
-    observation of the environments to the statistics, which all networks of the policy share.
+    A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop adds
+    each observation of the environments to the statistics, which all networks of the policy share.
     """
 
     fallback_reason: str | None
@@ -35,7 +35,7 @@ class TrainingLoop(OffPolicyAlgorithm):
     options: UpdateOptions = UpdateOptions()
     updates_due: int = 0
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
-    normalizer: GoalNormalizer | None
+    normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
     random_actions: RandomActions | None = None
     """Replaces some of the agent's actions; None if the algorithm has no such option."""

@@ -21,7 +21,7 @@ RL_ZOO_PAGE = "docs/guide/coming_from.md"
 NOT_OVERRIDES = ("words", "multirun", "cfg", "resume")
 """What the parser of a command returns besides the values of flags that set a config key."""
 
-Overrides = dict[str, list[Any]]
+ValuesByKey = dict[str, list[Any]]
 """Values by config key or short form; in a sweep a key may have several."""
 
 
@@ -35,7 +35,7 @@ class CommandLine(NamedTuple):
     """
 
     command: Command
-    overrides: Overrides
+    overrides: ValuesByKey
     is_sweep: bool = False
     prints_config: bool = False
 
@@ -84,7 +84,7 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     of_words, of_paths = _sort_words(words, command, positional)
     if "resume" in namespace and not of_paths:
         of_paths = {"resume": [LATEST]}
-    of_flags: Overrides = {}
+    of_flags: ValuesByKey = {}
     for key, value in vars(namespace).items():
         if key not in NOT_OVERRIDES:
             of_flags |= _flag_override(key, value, command, is_sweep)
@@ -96,7 +96,7 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
 
 
-def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool) -> Overrides:
+def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool) -> ValuesByKey:
     """Return the values of a flag by key.
 
     A text needs no quotes after a flag, so that ``--title "a, b"`` has one value; in a sweep it has two.
@@ -111,12 +111,12 @@ def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool
     return parse_override(key, value, field)
 
 
-def _sort_words(words: list[str], command: Command, positional: Field | None) -> tuple[Overrides, Overrides]:
+def _sort_words(words: list[str], command: Command, positional: Field | None) -> tuple[ValuesByKey, ValuesByKey]:
     """Return the overrides among the words, and that of the other words, which name runs.
 
     :param positional: the key that the other words set.
     """
-    overrides: Overrides = {}
+    overrides: ValuesByKey = {}
     paths: list[str] = []
     for word in words:
         if positional and _is_path(word, command, positional):
@@ -130,7 +130,7 @@ def _sort_words(words: list[str], command: Command, positional: Field | None) ->
     return overrides, {positional.name: [paths if len(paths) > 1 else paths[0]]}
 
 
-def _override(word: str, command: Command) -> Overrides:
+def _override(word: str, command: Command) -> ValuesByKey:
     """Return the values of a word such as ``algo.gamma=0.9``.
 
     :raises UserError: it is no override.

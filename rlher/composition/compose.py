@@ -13,7 +13,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import validate, values_by_key
 from rlher.config.training import TrainConfig
-from rlher.config.trust import require_no_code
+from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 
 Config = TypeVar("Config")
@@ -73,7 +73,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
         return EnvConfig(name)
     config = read_env(file)
     if is_yaml_path(name) and not trust_code:
-        require_no_code(file, {"env": asdict(config)})
+        require_trusted_code(file, {"env": asdict(config)})
     return config
 
 
@@ -91,7 +91,7 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     assign(config, recipe, f"recipe {name} does not fit algo={config.algo.name}, which has no key")
     # Values are compared before and after, because a file can write a key in several ways.
     if is_yaml_path(name) and not trust_code:
-        require_no_code(Path(name), asdict(config), before)
+        require_trusted_code(Path(name), asdict(config), before)
 
 
 def _read_recipe(name: str) -> dict[str, Any]:

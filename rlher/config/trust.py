@@ -1,7 +1,7 @@
 """Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
 
 1. Nothing is unpickled, see :mod:`rlher.core.safe_files` and :mod:`rlher.run.model_file`.
-2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_no_code`.
+2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_trusted_code`.
 3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_files`.
 
 The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
@@ -39,7 +39,7 @@ class UntrustedCode(UserError):
         self.key = key
 
 
-def require_no_code(path: Path, values: Any, trusted: Any = None) -> None:
+def require_trusted_code(path: Path, values: Any, trusted: Any = None) -> None:
     """Raise UntrustedCode if a file names code, or may name it, and the user did not sign the file.
 
     :param values: the config after the file was applied, as nested mappings; some keys may be missing.

@@ -21,7 +21,7 @@ import numpy as np
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from rlher.algos import goal_normalizer
+from rlher.algos import observation_normalizer
 from rlher.algos.build_model import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import ExportConfig
@@ -45,7 +45,7 @@ from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
-COPIED_MODULES = (play, goal_normalizer, bit_flipping, wrappers, relay)
+COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
 
 CLIP = "replay.mp4"
@@ -144,8 +144,8 @@ def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[s
     path = chosen.run.model_path(chosen.model_name)
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
-    if kwargs.get("features_extractor_class") is goal_normalizer.NormalizedExtractor:
-        kwargs["features_extractor_class"] = import_standalone(goal_normalizer).NormalizedExtractor
+    if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
+        kwargs["features_extractor_class"] = import_standalone(observation_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
     parameters = inspect.signature(model_class).parameters  # a user's class may take further arguments
     arguments = {name: value for name, value in arguments.items() if name in parameters}

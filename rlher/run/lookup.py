@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlher.config.commands import ModelChoice
 from rlher.config.training import TrainConfig, experiment_id
-from rlher.config.trust import require_no_code
+from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import read_json
 from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
@@ -36,7 +36,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
     if not trust_code:
-        require_no_code(folder / CONFIG, asdict(config))
+        require_trusted_code(folder / CONFIG, asdict(config))
     return RunFolder(folder, config)
 
 

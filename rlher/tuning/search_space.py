@@ -17,7 +17,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path
 from rlher.config.key import dotted_keys, set_value, validate, values_by_key
 from rlher.config.training import TrainConfig
-from rlher.config.trust import UntrustedCode, require_no_code
+from rlher.config.trust import UntrustedCode, require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten, unflatten
 from rlher.core.safe_files import finite_float, read_yaml
@@ -60,7 +60,7 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     for key, leaf in _leaves(_read(name)):
         if is_yaml_path(name) and not config.trust_code:
             for choice in leaf.get("choices") or []:
-                require_no_code(Path(name), unflatten({key: choice}))
+                require_trusted_code(Path(name), unflatten({key: choice}))
         if config.algo.name in leaf.pop("only", [config.algo.name]):
             space[key] = _distribution(key, leaf, config)
     return space

@@ -229,7 +229,7 @@ def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
     model = SAC.load(next(folder.glob("*.zip")))
     assert (model.ent_coef, model.batch_size, model.learning_rate(1)) == ("auto_0.3", 16, 0.001)
     assert isinstance(model.action_noise, NormalActionNoise)
-    assert model.policy_kwargs.pop("features_extractor_class").__module__ == "goal_normalizer"
+    assert model.policy_kwargs.pop("features_extractor_class").__module__ == "observation_normalizer"
     assert model.policy_kwargs == {
         "features_extractor_kwargs": {"clip": 5.0, "goal_parts": 1},
         "net_arch": [16],

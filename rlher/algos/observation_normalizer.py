@@ -20,7 +20,7 @@ START_COUNT = 1e-4
 """Weight of the mean 0 and variance 1 with which the statistics start, as in Stable-Baselines3's VecNormalize."""
 
 
-class GoalNormalizer(nn.Module):
+class ObservationNormalizer(nn.Module):
     """Running mean and variance of the entries of an observation's float vectors, one after the other.
 
     Achieved and desired goals share their statistics, because hindsight replaces one by the other, so the network must
@@ -95,7 +95,7 @@ class NormalizedExtractor(BaseFeaturesExtractor):
     """A features extractor that sees the observation's float vectors normalised; images and integers stay as they are.
 
     :param observation_space: of the environment.
-    :param clip, goal_parts: see :class:`GoalNormalizer`.
+    :param clip, goal_parts: see :class:`ObservationNormalizer`.
     :param extractor_class: the features extractor.
     :param extractor_kwargs: its keyword arguments.
     """
@@ -111,7 +111,7 @@ class NormalizedExtractor(BaseFeaturesExtractor):
         extractor = extractor_class(observation_space, **(extractor_kwargs or {}))
         super().__init__(observation_space, extractor.features_dim)
         self.extractor = extractor
-        self.normalizer = GoalNormalizer(observation_space, clip, goal_parts)
+        self.normalizer = ObservationNormalizer(observation_space, clip, goal_parts)
 
     def forward(self, observations: dict[str, th.Tensor]) -> th.Tensor:
         """Return (batch, features) of a batch of observations by key."""

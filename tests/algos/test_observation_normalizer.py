@@ -8,7 +8,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.goal_normalizer import MIN_STD, GoalNormalizer, NormalizedExtractor
+from rlher.algos.observation_normalizer import MIN_STD, NormalizedExtractor, ObservationNormalizer
 from rlher.config.training import NormalizeConfig
 from tests.algos.test_faithful import require_same
 from tests.support.models import from_config, ours, theirs, train
@@ -63,7 +63,7 @@ def test_statistics_are_those_of_sb3_and_both_goals_share_theirs() -> None:
 def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
     goal = spaces.Box(-1, 1, (6,), np.float64)
     space = spaces.Dict(achieved_goal=goal, desired_goal=goal, observation=GOAL)
-    normalizer = GoalNormalizer(space, goal_parts=2)
+    normalizer = ObservationNormalizer(space, goal_parts=2)
     generator = np.random.default_rng(0)
     obs = {key: generator.normal(0.3, size=(11, *part.shape)) for key, part in space.items()}
     normalizer.update({key: value[:5] for key, value in obs.items()})
