@@ -26,8 +26,8 @@ class TrainingLoop(OffPolicyAlgorithm):
     actions of that step are chosen before these updates. This saves time only if the environments run in worker
     processes; the results are the same if they do not.
 
-    A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop adds
-    each observation of the environments to the statistics, which all networks of the policy share.
+    A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
+    adds each observation of the environments to the statistics, which all networks of the policy share.
     """
 
     fallback_reason: str | None

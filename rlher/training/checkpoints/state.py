@@ -5,6 +5,9 @@
   may not change.
 * ``replay_buffer.npz``: arrays.
 * ``env_actions.npz``: the actions since the environments were built, and the observations after them.
+* ``best_model.zip``: the best model so far, if there is one.
+
+:mod:`rlher.training.checkpoints.callback` writes the replay buffer and the best model.
 """
 
 import json
