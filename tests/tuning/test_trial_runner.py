@@ -13,7 +13,6 @@ import torch
 import torch._dynamo
 import yaml
 from optuna.distributions import IntDistribution
-from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 from torch._dynamo.utils import counters
 
@@ -99,28 +98,28 @@ def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
-def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, address: str | None) -> None:
+def test_commands_that_queue_reruns_at_once_train_each_once(
+    tmp_path: Path, address: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small, baseline = small_search(tmp_path, n_seeds=1)
     config = replace(small.config, rerun_seeds=2)
     candidates = {BASELINE_NUMBER: baseline}
     opened = [open_storage(address and address.format(tmp_path), tmp_path) for _ in range(2)]
     open_study(opened[0], "small-rerun", {"reruns": True})
     reads = threading.Barrier(2)
+    threads_that_read: set[int] = set()
+    get_trials = optuna.Study.get_trials
 
-    def open_after_both_have_read(storage: BaseStorage) -> optuna.Study:
-        get_all_trials = storage.get_all_trials
-
-        def read_and_wait(*args: Any, **options: Any) -> list[FrozenTrial]:
-            trials = get_all_trials(*args, **options)
-            storage.get_all_trials = get_all_trials  # type: ignore[method-assign]
+    def read_and_wait(*args: Any, **options: Any) -> list[FrozenTrial]:
+        trials = get_trials(*args, **options)
+        if threading.get_ident() not in threads_that_read:
+            threads_that_read.add(threading.get_ident())
             reads.wait(60)
-            return trials
+        return trials
 
-        storage.get_all_trials = read_and_wait  # type: ignore[method-assign]
-        return open_reruns(storage, "small", candidates, config)
-
-    with ThreadPoolExecutor(2) as threads:
-        study, _ = threads.map(open_after_both_have_read, opened)
+    with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patch:
+        patch.setattr(optuna.Study, "get_trials", read_and_wait)
+        study, _ = threads.map(lambda storage: open_reruns(storage, "small", candidates, config), opened)
     assert len(study.trials) == 4
     study.ask(RERUN_SPACE)  # another command lost it
     fail_and_retry(study, study.trials[0])
