@@ -8,8 +8,6 @@ from dataclasses import Field
 
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
-from rlher.cli.help import default_config
-from rlher.composition.overrides import names_in_group
 from rlher.config.key import values_by_key
 from rlher.core.errors import UserError
 
@@ -62,6 +60,8 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return COMMANDS
+    from rlher.composition.overrides import names_in_group
+
     command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):
         return command.flags
@@ -82,6 +82,8 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
 
 def _keys(command: Command, before: list[str]) -> dict[str, Field]:
     """Return the keys of a command with the algorithm and environment of the words before; else those of all."""
+    from rlher.cli.help import default_config  # imports Hydra, which takes 0.1 s
+
     try:
         words = [word for word in before if ":" not in word]  # algo=module:Class would run code
         return {key: field for key, field, _ in values_by_key(default_config(command, words))}
