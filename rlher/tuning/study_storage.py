@@ -64,7 +64,10 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
 def storage_error(storage: str | None, error: BaseException) -> UserError:
     """Return the message about an error of a storage, without passwords."""
     shown = hide_password(storage) if storage else "of the journal"
-    return UserError(f"cannot use the storage {shown}: {_reason(error)}.")
+    reason = _reason(error)
+    if storage and (password := make_url(storage).password):
+        reason = reason.replace(password, "***")
+    return UserError(f"cannot use the storage {shown}: {reason}.")
 
 
 def _open_journal(path: Path) -> JournalStorage:
