@@ -11,8 +11,6 @@ Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at t
 
 import math
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +22,18 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.signals import StopRequest
 from rlher.envs.vec_env import RestorableVecEnv
-from rlher.her import HerReplayBuffer
 from rlher.run.model_file import all_finite
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import RunFolder
 from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
+from rlher.training.checkpoints.state import EnvPoint
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
     "replaying the running episodes gave other observations, so these episodes are truncated. "
     "The resumed run is not exactly equal to an uninterrupted one."
 )
-
-BEST_MODEL = MODELS["best"]
-BUFFER = "replay_buffer.npz"
 
 
 class CheckpointCallback(BaseCallback):
@@ -72,13 +67,13 @@ class CheckpointCallback(BaseCallback):
         saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
         self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
         """When a checkpoint between environment rebuilds is due."""
-        self._restore_envs: Callable[[], None] | None = None
-        """Restores the environments when training starts; None: there is nothing to restore."""
+        self._env_point: EnvPoint | None = None
+        """To which the environments return when training starts; None: they start at their beginning."""
 
     def _on_rollout_start(self) -> None:
-        if self._restore_envs is not None:
-            self._restore_envs()
-            self._restore_envs = None
+        if self._env_point is not None:
+            self._restore_envs(self._env_point)
+            self._env_point = None
         if self._freq is not None:
             if self.model.num_timesteps // self._freq > self._rebuild_step // self._freq:
                 self._rebuild_envs()
@@ -95,11 +90,6 @@ class CheckpointCallback(BaseCallback):
 
     def _rebuild_envs(self) -> None:
         self.model.start_new_episodes(self._envs.rebuild)
-
-    @property
-    def _buffer(self) -> HerReplayBuffer:
-        buffer: HerReplayBuffer = self.model.replay_buffer
-        return buffer
 
     def _on_training_end(self) -> None:
         self._evaluations.on_training_end()  # the checkpoint holds its rows; a second call does nothing
@@ -129,19 +119,12 @@ class CheckpointCallback(BaseCallback):
             checkpoint_files.write(self._run.checkpoints_path, self.model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:
-        """Write the files of a checkpoint."""
-        if self._evaluations.best_model is not None:
-            (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
-        self._buffer.save(folder / BUFFER)
         progress = {
-            "build_number": self._envs.build_number,
             "rebuild_step": self._rebuild_step,
-            "evaluations": self._evaluations.state_dict(),
             "log_rows": count_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),
         }
-        checkpoint_state.save(folder, self.model, progress)
-        checkpoint_state.save_env_actions(folder, self._envs.actions, dict(self.model._last_obs))
+        checkpoint_state.save(folder, self.model, self._envs, self._evaluations, progress)
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -151,39 +134,25 @@ class CheckpointCallback(BaseCallback):
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
         try:
-            state = checkpoint_state.load(checkpoint, model)
-            shape = (self._envs.num_envs, *self._envs.action_space.shape)  # type: ignore[misc]
-            actions, observations = checkpoint_state.load_env_actions(checkpoint, shape)
-            generators = state["generators"]
-            build_number = int(state["build_number"])
-            checkpoint_state.restore_generators(generators, model)  # for updates that are due if no step is left
-            model.replay_buffer.load(checkpoint / BUFFER)
-            self._evaluations.load_state_dict(state["evaluations"])
+            state, self._env_point = checkpoint_state.load(checkpoint, model, self._envs, self._evaluations)
             self._rebuild_step = int(state["rebuild_step"])
             self.log_rows = int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
-        self._restore_envs = partial(self._repeat_actions, generators, build_number, actions, observations)
         self._due_time = time.monotonic() + self._interval
         model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
-        best = checkpoint / BEST_MODEL
-        self._evaluations.best_model = best.read_bytes() if best.exists() else None
         if self._evaluations.best_model is None:  # a best model after the checkpoint; the resumed run may find another
             self._run.model_path("best").unlink(missing_ok=True)
         self._evaluations.write_best_model()
 
-    def _repeat_actions(
-        self, generators: dict[str, Any], build_number: int, actions: np.ndarray, expected: dict[str, np.ndarray]
-    ) -> None:
-        """Build the environments, repeat the actions in them, and set the random number generators.
-
-        :param expected: the observations after the actions.
-        """
-        observations = self.model.with_channels_first(self._envs.repeat_actions(build_number, list(actions)))
-        checkpoint_state.restore_generators(generators, self.model)
-        is_equal = all(np.array_equal(values, expected.get(key, ())) for key, values in observations.items())
-        if is_equal or len(actions) == 0:  # any observation can begin an episode
+    def _restore_envs(self, point: EnvPoint) -> None:
+        """Build the environments, repeat the actions in them, and set the random number generators."""
+        repeated = self._envs.repeat_actions(point.build_number, list(point.actions))
+        observations = self.model.with_channels_first(repeated)
+        checkpoint_state.restore_generators(point.generators, self.model)
+        is_equal = all(np.array_equal(values, point.observations.get(key, ())) for key, values in observations.items())
+        if is_equal or len(point.actions) == 0:  # any observation can begin an episode
             self.model._last_obs = observations
         else:
             warn(NOT_REPEATABLE)

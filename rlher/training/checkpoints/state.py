@@ -1,18 +1,16 @@
 """The content of a checkpoint: all that training needs to continue bit for bit, in files that are not pickled.
 
 * ``model.zip``: a model file: networks with the statistics of the observations, optimizers, entropy coefficient.
-* ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
-  may not change.
+* ``best_model.zip``: the best model so far, if there is one.
 * ``replay_buffer.npz``: arrays.
 * ``env_actions.npz``: the actions since the environments were built, and the observations after them.
-* ``best_model.zip``: the best model so far, if there is one.
-
-:mod:`rlher.training.checkpoints.callback` writes the replay buffer and the best model.
+* ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
+  may not change.
 """
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +19,16 @@ import numpy as np
 from rlher.algos.training_loop import TrainingLoop
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.core.safe_files import open_arrays
+from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
+from rlher.run.run_folder import MODELS
+from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.checkpoints.files import timesteps_of
 
 MODEL = "model.zip"
+BEST_MODEL = MODELS["best"]
+BUFFER = "replay_buffer.npz"
+ENV_ACTIONS = "env_actions.npz"
 STATE = "state.json"
 
 SCALARS = (
@@ -41,12 +45,33 @@ EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
 """Returns, lengths and successes of the last episodes."""
 
 
-def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
-    """Write the state of model and generators; the replay buffer and the environments are not part of it.
+@dataclass(frozen=True)
+class EnvPoint:
+    """A point to which the environments return: they are built again, and the actions are repeated.
+
+    :param build_number: of the environments, see :class:`~rlher.envs.vec_env.RestorableVecEnv`.
+    :param actions: (steps, n_envs, …) since they were built.
+    :param observations: (n_envs, …) by key, after the actions.
+    :param generators: the states of the random number generators, for :func:`restore_generators`.
+    """
+
+    build_number: int
+    actions: np.ndarray
+    observations: dict[str, np.ndarray]
+    generators: dict[str, Any]
+
+
+def save(
+    folder: Path,
+    model: TrainingLoop,
+    envs: RestorableVecEnv,
+    evaluations: EvaluationCallback,
+    progress: dict[str, Any],
+) -> None:
+    """Write the files of a checkpoint into an empty folder.
 
     :param progress: further JSON values for ``state.json``.
     """
-    (folder / MODEL).write_bytes(model_file.to_bytes(model))
     state = {
         "counters": {name: getattr(model, name) for name in _scalars(model)},
         "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -56,13 +81,23 @@ def save(folder: Path, model: TrainingLoop, progress: dict[str, Any]) -> None:
             "action_space": model.action_space.np_random.bit_generator.state,
             "random_actions": model.random_actions and model.random_actions.state_dict(),
         },
+        "build_number": envs.build_number,
+        "evaluations": evaluations.state_dict(),
         **progress,
     }
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
+    (folder / MODEL).write_bytes(model_file.to_bytes(model))
+    if evaluations.best_model is not None:
+        (folder / BEST_MODEL).write_bytes(evaluations.best_model)
+    model.replay_buffer.save(folder / BUFFER)  # type: ignore[union-attr]
+    actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
+    np.savez(folder / ENV_ACTIONS, _actions=actions, **dict(model._last_obs))  # type: ignore[arg-type]
 
 
-def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
-    """Load the state of the model, and return ``state.json``.
+def load(
+    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: EvaluationCallback
+) -> tuple[dict[str, Any], EnvPoint]:
+    """Load model, replay buffer and evaluations; return ``state.json``, and the point to which ``envs`` return later.
 
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
@@ -75,7 +110,18 @@ def load(folder: Path, model: TrainingLoop) -> dict[str, Any]:
     model.updates_due = int(state["updates_due"])
     for name in EPISODE_BUFFERS:
         setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
-    return state
+    model.replay_buffer.load(folder / BUFFER)  # type: ignore[union-attr]
+    evaluations.load_state_dict(state["evaluations"])
+    best = folder / BEST_MODEL
+    evaluations.best_model = best.read_bytes() if best.exists() else None
+    with open_arrays(folder / ENV_ACTIONS) as arrays:
+        observations = dict(arrays)
+    actions = observations.pop("_actions")
+    shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
+    if actions.size and actions.shape[1:] != shape:
+        raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
+    restore_generators(state["generators"], model)  # for updates that are due if no step is left
+    return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
 
 
 def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
@@ -87,26 +133,6 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     model.action_space.np_random.bit_generator.state = saved["action_space"]
     if model.random_actions is not None:
         model.random_actions.load_state_dict(saved["random_actions"])
-
-
-def save_env_actions(folder: Path, actions: Sequence[np.ndarray], observations: dict[str, np.ndarray]) -> None:
-    """Write the actions since the environments were built, and the observations after them."""
-    played = np.stack(actions) if actions else np.zeros(0)
-    np.savez(folder / "env_actions.npz", _actions=played, **observations)  # type: ignore[arg-type]
-
-
-def load_env_actions(folder: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the content of :func:`save_env_actions`.
-
-    :param shape: of the actions of all environments in one step.
-    :raises zipfile.BadZipFile, ValueError, KeyError: the content is invalid.
-    """
-    with open_arrays(folder / "env_actions.npz") as arrays:
-        observations = dict(arrays)
-    actions = observations.pop("_actions")
-    if actions.size and actions.shape[1:] != shape:
-        raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
-    return actions, observations
 
 
 def _scalars(model: TrainingLoop) -> list[str]:
