@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from typing import Any, NamedTuple, NoReturn
 
+from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, LATEST, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
@@ -18,7 +19,7 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
-NOT_OVERRIDES = ("words", "multirun", "cfg", "resume")
+NOT_OVERRIDES = ("words", "multirun", "cfg", "resume", "conf_file")
 """What the parser of a command returns besides the values of flags that set a config key."""
 
 ValuesByKey = dict[str, list[Any]]
@@ -61,10 +62,9 @@ class CommandLine(NamedTuple):
         return shlex.join(words)
 
 
-def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | None = None) -> CommandLine:
+def parse(name: str, argv: Sequence[str]) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
 
-    :param translated: values of other words by key, see :mod:`rlher.cli.rl_zoo`.
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = COMMANDS[name]
@@ -76,23 +76,30 @@ def parse(name: str, argv: Sequence[str], translated: Mapping[str, list[Any]] | 
     is_sweep = namespace.multirun
     if is_sweep and namespace.cfg:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    words = namespace.words
+    given = vars(namespace)
+    words = given["words"]
+    translated: ValuesByKey = {}
+    if "algo" in command.groups:
+        translated, others = rl_zoo.translate_flags(given)
+        words += others
     positional = command.positional
-    if "resume" in namespace:  # the word after the flag may be an override, and the run one of the other words
-        words += [namespace.resume] if namespace.resume else []
+    if "resume" in given:  # the word after the flag may be an override, and the run one of the other words
+        words += [given["resume"]] if given["resume"] else []
         positional = command.keys["resume"]
     of_words, of_paths = _sort_words(words, command, positional)
-    if "resume" in namespace and not of_paths:
+    if "resume" in given and not of_paths:
         of_paths = {"resume": [LATEST]}
     of_flags: ValuesByKey = {}
-    for key, value in vars(namespace).items():
+    for key, value in given.items():
         if key not in NOT_OVERRIDES:
             of_flags |= _flag_override(key, value, command, is_sweep)
-    sources = (of_words, of_paths, of_flags, translated or {})
+    sources = (of_words, of_paths, of_flags, translated)
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
     if not is_sweep:
         _require_single_values(command, overrides)
+    if file := given.get("conf_file"):
+        overrides = rl_zoo.file_overrides(file, overrides) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
 
 
@@ -177,6 +184,8 @@ def _parser(command: Command) -> _Parser:
             parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)
     if "--deterministic" in command.flags:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
+    if "algo" in command.groups:
+        rl_zoo.add_flags(parser)
     return parser
 
 

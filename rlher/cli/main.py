@@ -76,7 +76,7 @@ def dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help, rl_zoo
+    from rlher.cli import flags, help
 
     is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
     if is_rl_zoo_line:
@@ -92,8 +92,7 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    parse = rl_zoo.parse if "algo" in command.groups else flags.parse
-    line = parse(name, words)
+    line = flags.parse(name, words)
     if is_rl_zoo_line:
         note(f"read as: {line}")
     if name == "train" and "resume" in line.overrides:

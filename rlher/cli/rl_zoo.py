@@ -1,20 +1,19 @@
-"""RL Zoo's command line and YAML files, translated to overrides before anything else reads them.
+"""RL Zoo's command line and YAML files, translated to overrides.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
 ``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
 """
 
+import argparse
 import ast
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.cli import flags
-from rlher.cli.flags import CommandLine
 from rlher.composition.override_syntax import parse_override
 from rlher.composition.overrides import expand_overrides
 from rlher.config.algorithms import ALGORITHMS
@@ -24,20 +23,16 @@ from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 
 KEYS_OF_FLAGS = {
-    "-n": "total_timesteps",
-    "--n-timesteps": "total_timesteps",
-    "--eval-freq": "eval.freq",
-    "--eval-episodes": "eval.episodes",
-    "--n-jobs": "workers",
-    "--num-threads": "threads",
+    ("-n", "--n-timesteps"): "total_timesteps",
+    ("--eval-freq",): "eval.freq",
+    ("--eval-episodes",): "eval.episodes",
+    ("--n-jobs",): "workers",
+    ("--num-threads",): "threads",
 }
 """The config key of each flag that rlher itself does not have."""
 
-FILE_FLAGS = ("-conf", "--conf-file")
-PARAMETER_FLAGS = ("-params", "--hyperparams")
-
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
-"""A word after ``-params``."""
+"""A hyperparameter, which follows ``-params``."""
 
 KEYS_OF_HYPERPARAMETERS: dict[str, str | None] = {
     "n_timesteps": "total_timesteps",
@@ -67,48 +62,34 @@ NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
 """Default hidden layers of SB3's policies, by algorithm, where rlher has others."""
 
 
-def parse(name: str, words: Sequence[str]) -> CommandLine:
-    """Sort the words after the name of a command, of which some may be RL Zoo's.
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add RL Zoo's flags to the parser of a command."""
+    for flags in KEYS_OF_FLAGS:
+        parser.add_argument(*flags, dest=flags[0], default=argparse.SUPPRESS)
+    parser.add_argument("-params", "--hyperparams", dest="-params", nargs="*", action="extend", default=[])
+    parser.add_argument("-conf", "--conf-file", type=Path)
+    parser.add_argument("--track", action="store_true")
 
-    :raises UserError: a flag has no value, a hyperparameter or a file cannot be translated, or as of
-        :func:`rlher.cli.flags.parse`.
+
+def translate_flags(given: dict[str, Any]) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values of RL Zoo's flags by config key, and the words after ``-params`` that are no hyperparameters.
+
+    :param given: the value of each flag of a command line; those of RL Zoo are removed, but for ``conf_file``.
+    :raises UserError: a hyperparameter has a value that rlher does not have.
     """
-    others, overrides, file = _translate(words)
-    line = flags.parse(name, others, overrides)
-    if file is None:
-        return line
-    return line._replace(overrides=_file_overrides(file, line.overrides) | line.overrides)
-
-
-def _translate(words: Sequence[str]) -> tuple[list[str], dict[str, list[Any]], Path | None]:
-    """Return the words that are not only RL Zoo's, the values of the others by config key, and the YAML file."""
-    rest = list(words)
-    file = None
     overrides: dict[str, list[Any]] = {}
-    others: list[str] = []
-    while rest:
-        word = rest.pop(0)
-        flag, equals, value = word.partition("=")
-        if flag in KEYS_OF_FLAGS or flag in FILE_FLAGS:
-            if not equals and (not rest or re.match(r"-\D", rest[0])):  # -1 is a value
-                raise UserError(f"{flag} needs a value.")
-            value = value if equals else rest.pop(0)
-            if flag in FILE_FLAGS:
-                file = Path(value)
-            else:
-                overrides |= parse_override(KEYS_OF_FLAGS[flag], value, None)
-        elif word in PARAMETER_FLAGS:
-            while rest and not rest[0].startswith("-"):
-                parameter = rest.pop(0)
-                if match := PARAMETER.fullmatch(parameter):
-                    overrides |= _single_values(by_config_key({match[1]: read_python(match[2])}))
-                else:
-                    others.append(parameter)  # -params batch_size:64 seed=1
-        elif word == "--track":
-            overrides["logger"] = ["wandb"]
+    for flags, key in KEYS_OF_FLAGS.items():
+        if flags[0] in given:
+            overrides |= parse_override(key, given.pop(flags[0]), None)
+    if given.pop("track"):
+        overrides["logger"] = ["wandb"]
+    others = []
+    for word in given.pop("-params"):
+        if match := PARAMETER.fullmatch(word):
+            overrides |= _single_values(by_config_key({match[1]: read_python(match[2])}))
         else:
-            others.append(word)
-    return others, overrides, file
+            others.append(word)  # -params batch_size:64 seed=1
+    return overrides, others
 
 
 def _single_values(values: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -141,7 +122,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return translation
 
 
-def _file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
     :param overrides: of the command line; they choose algorithm and environment, and may trust the file.
