@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.config.training import EvalConfig, TrainConfig
+from rlher.config.training import EvalConfig, default_config
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
@@ -170,7 +170,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         "env": config.env.label,
         "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
     }
-    defaults = TrainConfig(type(config.algo)())  # with the keys of empty mappings, such as her.goal_mix
+    defaults = default_config(config)  # with the keys of empty mappings, such as her.goal_mix
     values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, short_names)))
     # Escaped here, since a table, a figure or a notebook may show any of them.
     return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}

@@ -186,8 +186,10 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
-    for key, value in chain(run.config.items(), flatten({"meta": read_json(run.folder / METADATA)})):
-        if key not in (*SHORT_NAMES, "logs", "meta", "meta.started", "meta.seed"):
+    meta = read_json(run.folder / METADATA).items()
+    described = {name: value for name, value in meta if name not in ("started", "seed", "experiment")}
+    for key, value in chain(run.config.items(), flatten({"meta": described})):
+        if key not in (*SHORT_NAMES, "logs", "meta"):
             yield key, _value_text(value)
 
 

@@ -15,7 +15,7 @@ from rlher.core.nested import flatten_sections
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
 
-``experiment``: find the runs of one experiment, see :func:`rlher.config.training.experiment_id`; ``grouping``: put runs
+``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_experiment`; ``grouping``: put runs
 into one learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with other values.
 """
 
@@ -129,6 +129,22 @@ def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
         for key, field, value in values_by_key(config)
         if purpose in field.metadata["matters_for"]
     }
+
+
+def changed_values(
+    recorded: Mapping[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Return the recorded and the present value of each key in which they differ.
+
+    A key that is not recorded was added to rlher later. Until then every run had its default.
+
+    :param recorded: values of :func:`compared_values`, perhaps of an earlier version of rlher.
+    :param values: the present ones.
+    :param defaults: the defaults of the same keys.
+    """
+    before = {**defaults, **recorded}
+    keys = [*before, *(key for key in values if key not in before)]
+    return {key: (before.get(key), values.get(key)) for key in keys if before.get(key) != values.get(key)}
 
 
 def set_value(config: Any, key: str, value: Any) -> None:

@@ -1,6 +1,5 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
-import hashlib
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
@@ -12,13 +11,11 @@ from rlher.config.key import (
     MAX_SEED,
     MAX_STEPS,
     Purpose,
-    compared_values,
     dotted_keys,
     experiment_key,
     runtime_key,
     section,
 )
-from rlher.core.nested import flatten
 
 LOGGERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
@@ -197,9 +194,6 @@ def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
     return tuple(key for key, field in all_train_keys().items() if purpose not in field.metadata["matters_for"])
 
 
-def experiment_id(config: TrainConfig) -> str:
-    """Return a hash of the keys, the seed included, that change what is learnt or measured.
-
-    :param config: as composed; a run that starts fills in further values.
-    """
-    return hashlib.sha256(repr(sorted(flatten(compared_values(config, "experiment")))).encode()).hexdigest()[:16]
+def default_config(config: TrainConfig) -> TrainConfig:
+    """Return the defaults of the keys of a config, which depend on its algorithm."""
+    return TrainConfig(type(config.algo)(config.algo.name))

@@ -7,6 +7,7 @@ other state, so the same command again, or one with more seeds, trains what is m
 import contextlib
 import copy
 import csv
+import hashlib
 import io
 import os
 import shlex
@@ -21,8 +22,8 @@ import tenacity
 
 from rlher.composition.compose import ComposedConfig
 from rlher.composition.override_syntax import override_words
-from rlher.config.key import set_value, values_by_key
-from rlher.config.training import LauncherConfig, TrainConfig, experiment_id, run_config
+from rlher.config.key import compared_values, set_value, values_by_key
+from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -71,7 +72,8 @@ class SweepRun:
     @property
     def log_path(self) -> Path:
         """Path of the worker's output."""
-        name = f"{safe_name(self.name)[:80]}-{experiment_id(self.config)[:8]}.log"
+        digest = hashlib.sha256(self.command_line.encode()).hexdigest()[:8]
+        name = f"{safe_name(self.name)[:80]}-{digest}.log"
         return Path(self.config.logs) / "sweeps" / name
 
     def last_evaluation(self) -> dict[str, Any]:
@@ -200,11 +202,9 @@ def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
     """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
     by_experiment: dict[str, SweepRun] = {}
     for run in runs:
-        experiment = experiment_id(run.config)
-        if experiment in by_experiment:
-            warn(f"left out {run.name}: the same experiment as {by_experiment[experiment].name}.")
-        else:
-            by_experiment[experiment] = run
+        kept = by_experiment.setdefault(repr(compared_values(run.config, "experiment")), run)
+        if kept is not run:
+            warn(f"left out {run.name}: the same experiment as {kept.name}.")
     return list(by_experiment.values())
 
 

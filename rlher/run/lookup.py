@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.commands import ModelChoice
-from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.key import changed_values, compared_values
+from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.safe_files import read_json
@@ -87,10 +88,16 @@ def find_experiment(config: TrainConfig) -> Path | None:
 
     If there are several, it is the finished one, or else the one that was started last.
     """
-    identity = experiment_id(config)
+    values, defaults = (compared_values(each, "experiment") for each in (config, default_config(config)))
+
+    def is_same(folder: Path) -> bool:
+        recorded = read_json(folder / METADATA).get("experiment")
+        return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
+
     folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)), config.algo.label)
-    same = [folder for folder in folders if read_json(folder / METADATA).get("experiment") == identity]
-    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None)
+    return max(
+        filter(is_same, folders), key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None
+    )
 
 
 def is_finished(folder: Path) -> bool:

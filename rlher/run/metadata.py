@@ -14,10 +14,10 @@ PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "
 """Packages on whose versions results depend."""
 
 
-def describe_run(config: TrainConfig, experiment: str) -> dict[str, Any]:
+def describe_run(config: TrainConfig, experiment: dict[str, Any]) -> dict[str, Any]:
     """Return the content of ``meta.json`` for a run that starts now.
 
-    :param experiment: from :func:`rlher.config.training.experiment_id`, by which a sweep finds its runs again.
+    :param experiment: the values that change what is learnt or measured, by which a sweep finds its runs again.
     """
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

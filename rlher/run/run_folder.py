@@ -19,8 +19,8 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import set_value, set_values, validate, values_by_key
-from rlher.config.training import TrainConfig, experiment_id
+from rlher.config.key import compared_values, set_value, set_values, validate, values_by_key
+from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
 from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
@@ -170,7 +170,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         run = RunFolder(folder, config)
         run.write_config()
         write_text(folder / COMMAND, command_line + "\n")
-        write_json(folder / METADATA, describe_run(config, experiment_id(composed)))
+        write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
         for path in (parent, parent.parent):
             sync(path)
     return run

@@ -5,8 +5,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rlher.config.key import compared_values
-from rlher.config.training import TrainConfig
+from rlher.config.key import changed_values, compared_values
+from rlher.config.training import TrainConfig, default_config
 from rlher.core.errors import UserError
 from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
@@ -56,22 +56,21 @@ def resume(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunF
 def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
-    Keys that the checkpoint does not record were added to rlher later, so ``config.yaml`` has their default.
-
     :param config: the new one; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
-    values, of_file = compared_values(config, "resume"), compared_values(run.config, "resume")
-    recorded = dict(of_file)
+    compared = (compared_values(each, "resume") for each in (config, run.config, default_config(run.config)))
+    values, of_file, defaults = compared
+    recorded = of_file
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded |= json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"]
+            recorded = dict(json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"])
     changes = [
-        f"{key.removesuffix('.name')}={values.get(key)} (it was trained with {value})"
-        for key, value in recorded.items()
-        if values.get(key) != value
+        f"{key.removesuffix('.name')}={value} (it was trained with {before})"
+        for key, (before, value) in changed_values(recorded, values, defaults).items()
     ]
     if changes:
-        restore = "" if recorded == of_file else f"restore {run.folder / CONFIG}, which was changed, or "
+        is_edited = bool(changed_values(recorded, of_file, defaults))
+        restore = f"restore {run.folder / CONFIG}, which was changed, or " if is_edited else ""
         advice = f"{restore}start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 

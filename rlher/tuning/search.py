@@ -13,7 +13,7 @@ from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import compared_values
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, default_config
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import note, warn
 from rlher.core.errors import RunError, UserError
@@ -108,8 +108,8 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    baseline = baseline_params(space, base)
-    study, created = open_study(storage, name, identity, baseline)
+    defaults = compared_values(default_config(base), "recipe")
+    study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)

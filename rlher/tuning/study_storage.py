@@ -20,6 +20,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
 from sqlalchemy.engine import make_url
 
+from rlher.config.key import changed_values
 from rlher.config.tuning import hide_password
 from rlher.core.console import format_seconds, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
@@ -140,12 +141,17 @@ wait_for_database = tenacity.retry(
 
 
 def open_study(
-    storage: BaseStorage, name: str, identity: dict[str, Any], baseline: dict[str, Any] | None = None
+    storage: BaseStorage,
+    name: str,
+    identity: dict[str, Any],
+    baseline: dict[str, Any] | None = None,
+    defaults: dict[str, Any] | None = None,
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
     :param identity: settings that must be equal for two commands to share a study; stored in it as JSON.
     :param baseline: parameters of a trial to queue when the study is created.
+    :param defaults: the defaults of the config keys among the settings.
     :return: the study, and whether it was created now.
     :raises UserError: a study of this name has another identity.
     """
@@ -162,10 +168,8 @@ def open_study(
         return study, True
     if not isinstance(stored, dict):
         raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
-    for key in [*identity, *stored]:
-        if stored.get(key) != identity.get(key):
-            why = f"has {key}={stored.get(key)}, this command {identity.get(key)}"
-            raise UserError(f"the study {name!r} {why}; choose another --study-name.")
+    for key, (before, value) in changed_values(stored, identity, defaults or {}).items():
+        raise UserError(f"the study {name!r} has {key}={before}, this command {value}; choose another --study-name.")
     return study, False
 
 

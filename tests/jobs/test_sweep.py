@@ -81,6 +81,9 @@ def test_finished_runs_are_skipped(train_sweep, tmp_path: Path) -> None:
     first = train_sweep("seed=0,1")
     assert first.code == 0, first.err
     assert status(tmp_path) == {0: "finished", 1: "finished"}
+    for meta in tmp_path.glob("logs/dqn/*/meta.json"):  # as if a key had been added to rlher since
+        meta.write_text(re.sub(r' *"algo.weight_decay": 0.0,\n', "", meta.read_text()))
+        assert "algo.weight_decay" not in meta.read_text()
     written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("logs/dqn/*/*")}
     second = train_sweep("seed=range(3)", "--workers", "2", "threads=2", "eval.keep_models=true")
     assert second.code == 0, second.err

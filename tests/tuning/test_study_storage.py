@@ -95,6 +95,10 @@ def test_study_whose_command_died_while_it_created_it(tmp_path: Path, monkeypatc
     study, created = open_study(storage, "mine", {"n": 1}, {"x": 3.0})
     assert created
     assert len(study.trials) == 1
+    later = {"n": 1, "added": 2}
+    assert not open_study(storage, "mine", later, defaults={"added": 2})[1]
+    with pytest.raises(UserError):
+        open_study(storage, "mine", later, defaults={"added": 3})
 
 
 def server_closed(*_: object) -> None:
