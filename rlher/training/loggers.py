@@ -5,6 +5,7 @@
 """
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from stable_baselines3.common.logger import (
     TensorBoardOutputFormat,
     filter_excluded_keys,
 )
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
@@ -26,16 +28,17 @@ from rlher.core.errors import UserError, describe_error, describe_value, require
 from rlher.core.files import atomic_write
 from rlher.core.nested import flatten
 from rlher.core.rng import preserve_rng_state
-from rlher.core.safe_files import finite_float
+from rlher.core.safe_files import finite_float, read_json
 from rlher.core.user_code import import_object, instantiate
-from rlher.run.run_folder import TRAINING_LOG, RunFolder
+from rlher.run.run_folder import METADATA, TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 
 
-def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
+def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int = 0) -> Logger:
     """Return the logger of a run.
 
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
+    :param timesteps: of a resumed run; TensorBoard hides the points of later steps.
     """
     path = folder / TRAINING_LOG
     kept: list[str] = []  # with the header
@@ -49,7 +52,10 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0) -> Logger:
         table.keys = kept[0].strip().split(",")
     writers: list[KVWriter] = [table]
     if tensorboard:
-        writers.append(TensorBoardOutputFormat(str(folder)))
+        board = TensorBoardOutputFormat(str(folder))
+        start = Event(step=timesteps + 1, session_log=SessionLog(status=SessionLog.START))
+        board.writer.file_writer.add_event(start)  # type: ignore[union-attr]
+        writers.append(board)
     return Logger(str(folder), writers)
 
 
@@ -73,11 +79,17 @@ class WandbTracker:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
-        folder = str(run.folder.absolute())
+        folder = str(run.folder)
+        # The same for all parts of a run that is resumed, and another one if its folder is made again.
+        identity = hashlib.sha256(f"{folder} {read_json(run.folder / METADATA).get('started')}".encode()).hexdigest()[
+            :16
+        ]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "rlher"),
+                id=identity,
+                resume="allow",
                 name=f"{run.config.algo.label}/{run.folder.name}",
                 dir=folder,
                 config=asdict(run.config),

@@ -84,7 +84,8 @@ class Trainer:
         :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
-        logger = make_logger(self.run.folder, self.config.tensorboard, self.checkpoint_callback.log_rows)
+        rows = self.checkpoint_callback.log_rows
+        logger = make_logger(self.run.folder, self.config.tensorboard, rows, self.model.num_timesteps)
         self.model.set_logger(logger)
         if tracker is not None:
             logger.output_formats.append(tracker)

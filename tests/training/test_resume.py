@@ -23,6 +23,7 @@ import torch as th
 import yaml
 from gymnasium import spaces
 from same_run import differences
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import write_bytes
@@ -235,7 +236,7 @@ def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: 
 
 
 def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step) -> None:
-    run = ("train", *words("dqn"), "eval.workers=0")  # so that rows are always in the same order
+    run = ("train", *words("dqn"), "tensorboard=true", "eval.workers=0")  # so that rows are always in the same order
     folder = folder_of("dqn")
     at_step(200, lambda: shutil.copytree(folder, f"killed/{folder}"))
     assert rlher(*run).code == 0
@@ -243,6 +244,9 @@ def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step
     one, two = (pd.read_csv(parent / folder / "progress.csv") for parent in (Path("."), Path("killed")))
     for column in ("time/total_timesteps", "eval/success_rate", "train/n_updates"):
         pd.testing.assert_series_equal(one[column], two[column], check_exact=True)
+    boards = [EventAccumulator(str(parent / folder)).Reload() for parent in (Path("."), Path("killed"))]
+    shown, after_resume = ([(each.step, each.value) for each in board.Scalars("train/loss")] for board in boards)
+    assert shown == after_resume
 
 
 def test_reopening_the_log_keeps_its_rows_on_the_disk(tmp_path: Path) -> None:
