@@ -54,7 +54,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
     if tensorboard:
         board = TensorBoardOutputFormat(str(folder))
         start = Event(step=timesteps + 1, session_log=SessionLog(status=SessionLog.START))
-        board.writer.file_writer.add_event(start)  # type: ignore[union-attr]
+        board.writer.file_writer.add_event(start)  # type: ignore[attr-defined]
         writers.append(board)
     return Logger(str(folder), writers)
 

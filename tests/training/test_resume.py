@@ -236,7 +236,7 @@ def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: 
 
 
 def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step) -> None:
-    run = ("train", *words("dqn"), "tensorboard=true", "eval.workers=0")  # so that rows are always in the same order
+    run = ("train", *words("dqn"), "eval.workers=0")  # so that rows are always in the same order
     folder = folder_of("dqn")
     at_step(200, lambda: shutil.copytree(folder, f"killed/{folder}"))
     assert rlher(*run).code == 0
@@ -244,9 +244,6 @@ def test_the_log_has_one_row_for_each_log_of_an_uninterrupted_run(rlher, at_step
     one, two = (pd.read_csv(parent / folder / "progress.csv") for parent in (Path("."), Path("killed")))
     for column in ("time/total_timesteps", "eval/success_rate", "train/n_updates"):
         pd.testing.assert_series_equal(one[column], two[column], check_exact=True)
-    boards = [EventAccumulator(str(parent / folder)).Reload() for parent in (Path("."), Path("killed"))]
-    shown, after_resume = ([(each.step, each.value) for each in board.Scalars("train/loss")] for board in boards)
-    assert shown == after_resume
 
 
 def test_reopening_the_log_keeps_its_rows_on_the_disk(tmp_path: Path) -> None:
@@ -258,6 +255,17 @@ def test_reopening_the_log_keeps_its_rows_on_the_disk(tmp_path: Path) -> None:
     logger.dump(0)
     assert (tmp_path / "progress.csv").read_text() == "a,b,c\n1,2,\n3,4,\n,,9\n"
     logger.close()
+
+
+def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
+    for start, end in ((0, 5), (2, 4)):
+        logger = make_logger(tmp_path, tensorboard=True, timesteps=start)
+        for step in range(start, end):
+            logger.record("a", 10 * start)
+            logger.dump(step + 1)
+        logger.close()
+    points = EventAccumulator(str(tmp_path)).Reload().Scalars("a")
+    assert [(point.step, point.value) for point in points] == [(1, 0), (2, 0), (3, 20), (4, 20)]
 
 
 def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
