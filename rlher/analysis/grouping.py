@@ -151,7 +151,10 @@ def _make_groups(labelled: Labelled) -> list[Group]:
     for (env, label), pool in _by_env_and_label(labelled):
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
-        if keys := [*map(str, _differences(group.runs))]:
+        keys = [*map(str, _differences(group.runs))]
+        if len({str(run.config["total_timesteps"]) for run in group.runs}) > 1:  # they are one group, but no seeds
+            keys.append("total_timesteps")
+        if keys:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
             warn(f"{group.name}: pools runs that differ in {', '.join(keys[:3])}{more}; by={keys[0]} separates them")
     return groups
