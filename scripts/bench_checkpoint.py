@@ -22,13 +22,12 @@ from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
-from rlher.core.signals import StopRequest
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
-from rlher.training.callbacks.evaluation import EvaluationCallback
-from rlher.training.checkpoints.callback import CheckpointCallback
+from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.evaluations import Evaluations
 
 EVERY = TrainConfig().checkpoint.freq or 10_000
 EPISODE = 50
@@ -60,12 +59,10 @@ def pause(transitions: int, priority: str) -> dict:
     config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
-        run, stop = RunFolder(Path(folder), config), StopRequest()
+        run = RunFolder(Path(folder), config)
         workers = EvaluationWorkers(run.config)
-        evaluations = EvaluationCallback(run, workers)
-        checkpoints = CheckpointCallback(run, envs, evaluations, stop)
+        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, workers))
         model._setup_learn(1)
-        checkpoints.init_callback(model)
         buffer = model.replay_buffer
         assert isinstance(buffer, HerReplayBuffer)
         fill(buffer, transitions)
@@ -75,7 +72,7 @@ def pause(transitions: int, priority: str) -> dict:
             buffer.sample(256)
             model.num_timesteps += EVERY
             started = time.perf_counter()
-            checkpoints._on_rollout_start()
+            checkpointer.save_if_due()
             seconds.append(time.perf_counter() - started)
         disk = on_disk(Path(folder))
     envs.close()
@@ -112,10 +109,10 @@ def on_disk(folder: Path) -> int:
 def share(name: str, words: tuple[str, ...]) -> dict:
     """Run `rlher train` and return the share of the wall-clock time that checkpoints take."""
     spent: list[float] = []
-    timed = {each: getattr(CheckpointCallback, each) for each in ("_on_rollout_start", "finish")}
+    timed = {each: getattr(Checkpointer, each) for each in ("save_if_due", "save_unless_saved")}
 
     def timing(method):
-        def run(self: CheckpointCallback) -> None:
+        def run(self: Checkpointer) -> None:
             started = time.perf_counter()
             method(self)
             spent.append(time.perf_counter() - started)
@@ -123,7 +120,7 @@ def share(name: str, words: tuple[str, ...]) -> dict:
         return run
 
     for each, method in timed.items():
-        setattr(CheckpointCallback, each, timing(method))
+        setattr(Checkpointer, each, timing(method))
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -134,7 +131,7 @@ def share(name: str, words: tuple[str, ...]) -> dict:
         finally:
             os.chdir(before)
             for each, method in timed.items():
-                setattr(CheckpointCallback, each, method)
+                setattr(Checkpointer, each, method)
     return {"run": name, "seconds": round(took, 1), "checkpoints": round(sum(spent) / took, 4)}
 
 

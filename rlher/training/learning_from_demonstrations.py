@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.training_loop import TrainingLoop
@@ -19,8 +18,7 @@ from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.relay import add_hand_goal, task_space
 from rlher.her.trajectories import Trajectory
-from rlher.training.callbacks.evaluation import EvaluationCallback
-from rlher.training.callbacks.progress import ProgressCallback
+from rlher.training.progress import TrainingProgress
 
 CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
@@ -83,38 +81,16 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
-class PretrainCallback(BaseCallback):
-    """Before the first step, do ``demos.pretrain_updates`` updates by behavioural cloning, then evaluate.
+def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress, stop: StopRequest) -> None:
+    """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
 
-    :param evaluations: the callback that evaluates the result; it comes before this one.
+    :raises KeyboardInterrupt: a stop was requested.
     """
-
-    model: ActorCritic
-
-    def __init__(
-        self, config: TrainConfig, evaluations: EvaluationCallback, progress: ProgressCallback, stop: StopRequest
-    ) -> None:
-        super().__init__()
-        self._config = config
-        self._evaluations = evaluations
-        self._progress = progress
-        self._stop = stop
-
-    def _on_training_start(self) -> None:
-        """Pretrain in chunks.
-
-        :raises KeyboardInterrupt: a stop was requested.
-        """
-        updates = self._config.demos.pretrain_updates
-        for done in range(0, updates, CHUNK):
-            if self._stop.requested:
-                raise KeyboardInterrupt
-            self.model.pretrain(min(CHUNK, updates - done), self._config.algo.batch_size)
-            self._progress.show_updates("pretraining updates", min(done + CHUNK, updates), updates)
-        if updates:
-            self._evaluations.start_evaluation()
-
-    def _on_step(self) -> bool:
-        return True
+    updates = config.demos.pretrain_updates
+    for done in range(0, updates, CHUNK):
+        if stop.requested:
+            raise KeyboardInterrupt
+        model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
+        progress.show_updates("pretraining updates", min(done + CHUNK, updates), updates)

@@ -36,6 +36,7 @@ class TrainingSetup:
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.
     :param started: monotonic time at which it was started.
+    :param from_checkpoint: see :func:`prepare`.
     """
 
     config: TrainConfig
@@ -44,6 +45,7 @@ class TrainingSetup:
     notes: list[str]
     callbacks: list[BaseCallback]
     started: float
+    from_checkpoint: bool
 
 
 @contextmanager
@@ -72,7 +74,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
         notes = [*env_notes, *notes, *_model_notes(config, model)]
         if config.demos.path is not None and not from_checkpoint:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, notes, callbacks, started)
+        yield TrainingSetup(config, model, envs, notes, callbacks, started, from_checkpoint)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def resume(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunF
             # Nothing is written before, because both may fail.
             _record_resume(run, done, command_line)
             print_header(run, [start_text, *damaged, *setup.notes])
-            return run, trainer.run_to_end(tracker, is_new=checkpoint is None)
+            return run, trainer.run_to_end(tracker)
 
 
 def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:
@@ -107,5 +107,8 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    values = compared_values(run.config, "experiment")
+    fixed = compared_values(run.config, "resume")
+    meta["experiment"] = {**(meta.get("experiment") or {}), **{key: values[key] for key in values if key not in fixed}}
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA, meta)

@@ -17,12 +17,12 @@ from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_epi
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder
-from rlher.training.callbacks.evaluation import EvaluationCallback, OnEvaluation, StopTraining
-from rlher.training.callbacks.progress import DiagnosticsCallback, ProgressCallback
-from rlher.training.checkpoints.callback import CheckpointCallback
-from rlher.training.learning_from_demonstrations import PretrainCallback
+from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
+from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger, make_tracker
 from rlher.training.preparation import TrainingSetup, prepare
+from rlher.training.progress import DiagnosticsCallback, TrainingProgress
 from rlher.training.result import RunResult, Status, print_header
 
 LOG_INTERVAL = 4
@@ -71,30 +71,30 @@ class Trainer:
         self.result = RunResult()
         self.stop_request = StopRequest()
         self.evaluation_workers = EvaluationWorkers(self.config)
-        self.evaluation_callback = EvaluationCallback(run, self.evaluation_workers, on_evaluation)
-        self.checkpoint_callback = CheckpointCallback(run, setup.envs, self.evaluation_callback, self.stop_request)
+        self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, on_evaluation)
+        self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
         self.user_callbacks = setup.callbacks
+        self.from_checkpoint = setup.from_checkpoint
         self._started = setup.started
         self._evaluate_at_end = evaluate_at_end
 
-    def run_to_end(self, tracker: TrackerWriter | None, is_new: bool = True) -> RunResult:
+    def run_to_end(self, tracker: TrackerWriter | None) -> RunResult:
         """Train to the end of the run and return the result.
 
         :param tracker: gets what is logged and the result; None: no tracker.
-        :param is_new: the run starts here; False: a checkpoint was restored.
         :raises Exception: a bug; models and result are written before it is raised.
         """
-        rows = self.checkpoint_callback.log_rows
+        rows = self.checkpointer.log_rows
         logger = make_logger(self.run.folder, self.config.tensorboard, rows, self.model.num_timesteps)
         self.model.set_logger(logger)
         if tracker is not None:
             logger.output_formats.append(tracker)
         with closing(self.evaluation_workers), self.stop_request.catch_signals():
-            (self.run.folder / RESULT).unlink(missing_ok=True)  # of a run that is extended
             try:
                 with self._record_status():
+                    self._delete_later_results()
                     with closing(logger):
-                        self._learn(is_new)
+                        self._learn()
                     if self._evaluate_at_end:
                         self._evaluate_final()
             finally:
@@ -108,38 +108,38 @@ class Trainer:
 
         :raises UserError: it cannot be loaded.
         """
-        self.checkpoint_callback.restore(checkpoint, self.model)
-        self._started -= self.evaluation_callback.elapsed
-        self.run.write_evaluations(self.evaluation_callback.rows)
+        self.checkpointer.restore(checkpoint)
+        self._started -= self.evaluations.elapsed
 
-    def _learn(self, is_new: bool) -> None:
-        """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception.
+    def _delete_later_results(self) -> None:
+        """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
+        self.run.write_evaluations(self.evaluations.rows)
+        self.evaluations.write_best_model()
+        if not self.from_checkpoint:
+            self.run.model_path("last").unlink(missing_ok=True)
+        (self.run.folder / RESULT).unlink(missing_ok=True)
 
-        :param is_new: the run starts here, so it learns from demonstrations first, and counts steps from 0.
-        """
+    def _learn(self) -> None:
+        """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
         config = self.config
-        with ProgressCallback(config.total_timesteps, self.evaluation_callback, config.progress) as progress:
-            callbacks: list[BaseCallback] = [self.checkpoint_callback, self.evaluation_callback, DiagnosticsCallback()]
-            callbacks += [*self.user_callbacks, progress]
-            if is_new:
-                callbacks.append(PretrainCallback(config, self.evaluation_callback, progress, self.stop_request))
+        with TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress) as progress:
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=callbacks,
+                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.user_callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
-                    reset_num_timesteps=is_new,
+                    reset_num_timesteps=not self.from_checkpoint,
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
-                    self.evaluation_callback.finish_pending()
+                    self.evaluations.finish_pending()
                 raise
             finally:
                 self._write_last_model()
 
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
-        evaluations = self.evaluation_callback
+        evaluations = self.evaluations
         episodes = self.config.eval.final_episodes
         seed = self.config.eval.seed + FINAL_SEED_OFFSET
         best_steps = self.model.num_timesteps
@@ -200,3 +200,39 @@ class Trainer:
         except OSError as error:
             self.result.status = Status.FAILED
             self.result.error = self.result.error or f"{RESULT} was not written ({os_error_reason(error)})"
+
+
+class RunCallback(BaseCallback):
+    """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
+
+    def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
+        super().__init__()
+        self._trainer = trainer
+        self._evaluations = trainer.evaluations
+        self._checkpointer = trainer.checkpointer
+        self._progress = progress
+
+    def _on_training_start(self) -> None:
+        trainer = self._trainer
+        if trainer.config.demos.pretrain_updates and not trainer.from_checkpoint:
+            pretrain(trainer.model, trainer.config, self._progress, trainer.stop_request)  # type: ignore[arg-type]
+            self._evaluations.start()
+
+    def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
+        self._checkpointer.restore_envs()
+        self._checkpointer.save_if_due()
+        if self._trainer.stop_request.requested:
+            self._checkpointer.save_unless_saved()
+            raise KeyboardInterrupt
+        self._evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        self._evaluations.record_finished()
+
+    def _on_step(self) -> bool:
+        self._progress.update()
+        return True
+
+    def _on_training_end(self) -> None:
+        self._evaluations.start_if_due()
+        self._evaluations.finish_pending()
+        self._checkpointer.save_unless_saved()
+        self._progress.finish()

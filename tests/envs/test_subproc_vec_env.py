@@ -22,7 +22,7 @@ from rlher.core.errors import RunError
 from rlher.core.workers import WorkerLost
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.training import preparation
-from rlher.training.checkpoints.callback import NOT_REPEATABLE
+from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
 from tests.conftest import TINY
 
 pytestmark = pytest.mark.usefixtures("many_cores")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.training.checkpoints.callback import CheckpointCallback
+from rlher.training.trainer import RunCallback
 
 
 @pytest.fixture
@@ -14,15 +14,15 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
     """Do something once in the middle of the first step from a given one on."""
 
     def plan(steps: int, act: Callable[[], object]) -> None:
-        before, done = CheckpointCallback._on_step, []
+        before, done = RunCallback._on_step, []
 
-        def on_step(self: CheckpointCallback) -> bool:
+        def on_step(self: RunCallback) -> bool:
             if self.model.num_timesteps >= steps and not done:
                 done.append(True)
                 act()
             return before(self)
 
-        monkeypatch.setattr(CheckpointCallback, "_on_step", on_step)
+        monkeypatch.setattr(RunCallback, "_on_step", on_step)
 
     return plan
 

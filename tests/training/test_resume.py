@@ -27,11 +27,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.files import write_bytes
+from rlher.core.safe_files import read_json
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
-from rlher.training.checkpoints.callback import NOT_REPEATABLE
+from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume
 from rlher.training.trainer import Trainer
@@ -465,12 +466,15 @@ def newest(folder: Path) -> Path:
     return checkpoint_files.newest_first(folder / "checkpoints")[0]
 
 
-def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, stopped: Path, uninterrupted: Path) -> None:
+def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, at_step, stopped: Path, uninterrupted) -> None:
     for model in stopped.glob("checkpoints/*/model.zip"):
         flip(model)
+    results = [stopped / name for name in ("best_model.zip", "last_model.zip", "evaluations.csv")]
+    assert all(path.exists() for path in results)
+    at_step(1, lambda: results.__setitem__(slice(None), filter(Path.exists, results)))
     again = rlher("train", "--resume", str(stopped))
     assert again.code == 0, again.err
-    assert resumed_at(stopped) == [0]
+    assert (resumed_at(stopped), results) == ([0], [])
     assert differences(uninterrupted, stopped) == []
 
 
@@ -484,6 +488,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     assert lookup.is_finished(folder), "nothing is written if the tracker cannot be built"
     assert rlher("train", "--resume", "latest", "total_timesteps=+4_0", "logger=none").code == 0
     assert lookup.open_run(str(folder), "logs").config.total_timesteps == 140
+    assert read_json(folder / "meta.json")["experiment"]["total_timesteps"] == 140, "as a sweep finds it"
     assert rlher("train", *shorter, "total_timesteps=140", "logs=longer").code == 0
     assert differences(Path("longer") / folder.relative_to("logs"), folder) == []
 

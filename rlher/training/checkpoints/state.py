@@ -22,8 +22,8 @@ from rlher.core.safe_files import open_arrays
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODELS
-from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.checkpoints.files import timesteps_of
+from rlher.training.evaluations import Evaluations
 
 MODEL = "model.zip"
 BEST_MODEL = MODELS["best"]
@@ -65,7 +65,7 @@ def save(
     folder: Path,
     model: TrainingLoop,
     envs: RestorableVecEnv,
-    evaluations: EvaluationCallback,
+    evaluations: Evaluations,
     progress: dict[str, Any],
 ) -> None:
     """Write the files of a checkpoint into an empty folder.
@@ -95,7 +95,7 @@ def save(
 
 
 def load(
-    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: EvaluationCallback
+    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations
 ) -> tuple[dict[str, Any], EnvPoint]:
     """Load model, replay buffer and evaluations; return ``state.json``, and the point to which ``envs`` return later.
 

@@ -1,4 +1,4 @@
-"""Callbacks that show the progress of training on stderr, and log why an agent does not learn."""
+"""The progress of training on stderr, and a callback that logs why an agent does not learn."""
 
 import sys
 import time
@@ -9,11 +9,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import can_redraw, format_seconds
 from rlher.envs.checked_env import EPISODE_DIAGNOSTICS, OBJECT_MOVED
 from rlher.envs.vec_env import RestorableVecEnv
-from rlher.training.callbacks.evaluation import EvaluationCallback
+from rlher.training.evaluations import Evaluations
 
 BAR_INTERVAL = 0.5
 """Seconds between two updates of the bar."""
@@ -25,18 +26,18 @@ SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
 
 
-class ProgressCallback(BaseCallback):
-    """Show steps, speed, time left, training success and the last evaluation.
+class TrainingProgress:
+    """Context manager that shows steps, speed, time left, training success and the last evaluation.
 
     If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute. Lines are
     flushed, so that they can be read in a file or pipe while the run goes on.
 
-    :param evaluations: the callback whose evaluations to show; it comes before this one.
+    :param model: that is trained.
     :param enabled: show anything at all.
     """
 
-    def __init__(self, total: int, evaluations: EvaluationCallback, enabled: bool) -> None:
-        super().__init__()
+    def __init__(self, model: OffPolicyAlgorithm, total: int, evaluations: Evaluations, enabled: bool) -> None:
+        self._model = model
         self._total = total
         self._evaluations = evaluations
         self._has_bar = enabled and can_redraw(sys.stderr)
@@ -52,31 +53,28 @@ class ProgressCallback(BaseCallback):
             disable=not self._has_bar,
         )
         self._task = self._bar.add_task("", total=total, unit="steps", speed=0, training="–", evaluated="–")
-        self._shown_evaluations = 0
-        self._first_step = 0
+        self._shown_evaluations = len(evaluations.rows)
+        self._first_step = model.num_timesteps  # not 0 in a resumed run
         self._started = self._bar_time = self._line_time = time.monotonic()
 
-    def __enter__(self) -> "ProgressCallback":
+    def __enter__(self) -> "TrainingProgress":
         self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
-    def _on_training_start(self) -> None:
-        self._first_step = self.model.num_timesteps  # not 0 in a resumed run
-        self._shown_evaluations = len(self._evaluations.rows)
-
-    def _on_step(self) -> bool:
+    def update(self) -> None:
+        """Show the present state, at most a few times a second; called after each step."""
         now = time.monotonic()
         if self._has_bar and now - self._bar_time > BAR_INTERVAL:
             speed = self._bar.tasks[0].speed or 0  # of the last seconds
-            self._bar.update(self._task, completed=self.num_timesteps, speed=speed, training=self._training_success())
+            success = self._training_success()
+            self._bar.update(self._task, completed=self._model.num_timesteps, speed=speed, training=success)
             self._bar_time = now
         if self._has_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
             self._print_speed(now)
         self._show_new_evaluation()
-        return True
 
     def show_updates(self, name: str, done: int, total: int) -> None:
         """Show how many updates are done before the first step.
@@ -91,14 +89,15 @@ class ProgressCallback(BaseCallback):
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")
 
-    def _on_training_end(self) -> None:
-        self._bar.update(self._task, completed=self.num_timesteps)
+    def finish(self) -> None:
+        """Show the end of training."""
+        self._bar.update(self._task, completed=self._model.num_timesteps)
         self._show_new_evaluation()
 
     def _print_speed(self, now: float) -> None:
-        speed = (self.num_timesteps - self._first_step) / (now - self._started)
-        left = format_seconds((self._total - self.num_timesteps) / max(speed, 1e-9))
-        print(f"{self.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
+        speed = (self._model.num_timesteps - self._first_step) / (now - self._started)
+        left = format_seconds((self._total - self._model.num_timesteps) / max(speed, 1e-9))
+        print(f"{self._model.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
         self._line_time = now
 
     def _show_new_evaluation(self) -> None:
@@ -110,7 +109,7 @@ class ProgressCallback(BaseCallback):
                 self._print_evaluation(rows[-1])
 
     def _print_evaluation(self, row: dict[str, Any]) -> None:
-        moved = episode_share(self.model.ep_info_buffer or (), OBJECT_MOVED)
+        moved = episode_share(self._model.ep_info_buffer or (), OBJECT_MOVED)
         parts = [
             f"{row['timesteps']:>9,} steps",
             f"eval success {row['success_rate']:4.0%}",
@@ -124,7 +123,7 @@ class ProgressCallback(BaseCallback):
 
     def _training_success(self) -> str:
         """Return the success rate of the last 100 training episodes."""
-        outcomes = self.model.ep_success_buffer
+        outcomes = self._model.ep_success_buffer
         return f"{np.mean(outcomes):.0%}" if outcomes else "–"
 
 

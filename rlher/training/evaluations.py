@@ -1,4 +1,4 @@
-"""The callback that evaluates the model during training and keeps the best one; each may be kept and filmed.
+"""Evaluations of the model during training, of which the best one is kept; each may be kept and filmed.
 
 The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
 """
@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
@@ -50,24 +50,31 @@ class PendingEvaluation:
     futures: EpisodeFutures
 
 
-class EvaluationCallback(BaseCallback):
-    """Evaluate every ``eval.freq`` steps, while training continues, and write the results into the run folder.
+class Evaluations:
+    """The evaluations of a run, every ``eval.freq`` steps, while training continues. Results go into the run folder.
 
     At most ``eval.workers`` evaluations are played side by side. Their rows are recorded in order; when they are
     recorded does not affect training.
 
+    :param model: that is trained.
     :param workers: play the episodes.
     :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
         for the result of each evaluation.
     """
 
-    def __init__(self, run: RunFolder, workers: EvaluationWorkers, on_evaluation: OnEvaluation | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        run: RunFolder,
+        model: OffPolicyAlgorithm,
+        workers: EvaluationWorkers,
+        on_evaluation: OnEvaluation | None = None,
+    ) -> None:
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
         """Content of the best model's file."""
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
+        self._model = model
         self._workers = workers
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
@@ -81,42 +88,39 @@ class EvaluationCallback(BaseCallback):
         """Seconds of training so far, including those before the run was resumed."""
         return time.monotonic() - self._started
 
-    def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
-        self._evaluate_if_due()
-        must_wait = self._on_evaluation is not None  # it may end the run
-        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].futures)):
-            self._finish_oldest()
-
-    def _on_training_end(self) -> None:
-        self._evaluate_if_due()
-        self.finish_pending()
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _evaluate_if_due(self) -> None:
-        if self.model.num_timesteps >= self._next_step:
+    def start_if_due(self) -> None:
+        """Start to evaluate the current model if an evaluation is due."""
+        if self._model.num_timesteps >= self._next_step:
             while len(self._pending) >= (self._run.config.eval.workers or 1):
                 self._finish_oldest()
-            self.start_evaluation()
-            self._next_step += self._freq * (1 + (self.model.num_timesteps - self._next_step) // self._freq)
+            self.start()
+            self._next_step += self._freq * (1 + (self._model.num_timesteps - self._next_step) // self._freq)
 
-    def start_evaluation(self) -> None:
+    def start(self) -> None:
         """Start to evaluate the current model.
 
         :raises RunError: training diverged, that is, a weight of the policy is not finite; or, without worker
             processes, the environment failed.
         """
-        if not model_file.all_finite(self.model):
-            raise RunError(f"training diverged before step {self.model.num_timesteps:,}.")
+        if not model_file.all_finite(self._model):
+            raise RunError(f"training diverged before step {self._model.num_timesteps:,}.")
         row = {
-            "timesteps": self.model.num_timesteps,
-            "updates": self.model._n_updates,
+            "timesteps": self._model.num_timesteps,
+            "updates": self._model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
-        model = model_file.to_bytes(self.model)  # type: ignore[arg-type]
+        model = model_file.to_bytes(self._model)
         config = self._run.config.eval
         self._pending.append(PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed)))
+
+    def record_finished(self) -> None:
+        """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
+
+        :raises RunError: the environment failed in an evaluation.
+        """
+        must_wait = self._on_evaluation is not None
+        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].futures)):
+            self._finish_oldest()
 
     def finish_pending(self) -> None:
         """Wait for the evaluations in progress, if any, and record their results.
@@ -148,16 +152,18 @@ class EvaluationCallback(BaseCallback):
             self._on_evaluation(self.rows)
 
     def write_best_model(self) -> None:
-        """Write the best model, if there is one."""
+        """Write the best model; without one, delete the file, which may be of steps that are done again."""
         if self.best_model is not None:
             write_bytes(self._run.model_path("best"), self.best_model)
+        else:
+            self._run.model_path("best").unlink(missing_ok=True)
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row on its own: what the logger has collected since belongs to a later step."""
         values: dict[str, Any] = {"time/total_timesteps": row["timesteps"]}
         values |= {f"eval/{metric.name}": row[metric.name] for metric in METRICS if row[metric.name] is not None}
         excluded: dict[str, Any] = dict.fromkeys(values)
-        for writer in self.logger.output_formats:
+        for writer in self._model.logger.output_formats:
             if isinstance(writer, KVWriter):
                 writer.write(values, excluded, row["timesteps"])
 

@@ -1,4 +1,4 @@
-"""The callback that writes checkpoints during training, and restores a run from one.
+"""When checkpoints are written during training, and how a run is restored from one.
 
 No environment can save its state, so a checkpoint holds the number of the environments' build, which gives their seed,
 and the actions since then. A run that is resumed builds the environments again and repeats the actions, so it
@@ -12,22 +12,20 @@ Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at t
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.algos.training_loop import TrainingLoop
 from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
-from rlher.core.signals import StopRequest
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run.model_file import all_finite
 from rlher.run.run_folder import RunFolder
-from rlher.training.callbacks.evaluation import EvaluationCallback
 from rlher.training.checkpoints import files as checkpoint_files
 from rlher.training.checkpoints import state as checkpoint_state
 from rlher.training.checkpoints.state import EnvPoint
+from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import count_rows
 
 NOT_REPEATABLE = (
@@ -36,28 +34,25 @@ NOT_REPEATABLE = (
 )
 
 
-class CheckpointCallback(BaseCallback):
-    """Write checkpoints when they are due, and restore a run from one.
+class Checkpointer:
+    """Writes checkpoints when they are due, and restores a run from one.
 
     Both happen at the start of a rollout: no step has begun, and all updates of the steps so far are done. With
-    ``engine.overlap`` the last updates are still due; the checkpoint records how many.
+    ``engine.overlap`` the last updates are still due; the checkpoint records how many, and a longer run does them
+    first.
 
-    :param evaluations: the callback whose evaluations and best model are part of a checkpoint.
+    :param model: that is trained in ``envs``.
+    :param evaluations: a part of a checkpoint, with the best model.
     """
 
-    model: Any
-
-    def __init__(
-        self, run: RunFolder, envs: RestorableVecEnv, evaluations: EvaluationCallback, stop: StopRequest
-    ) -> None:
-        super().__init__()
+    def __init__(self, run: RunFolder, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations) -> None:
         self._run = run
+        self._model = model
         self._freq = run.config.checkpoint.freq
         minutes = run.config.checkpoint.minutes
         self._interval = math.inf if minutes is None else 60 * minutes
         self._envs = envs
         self._evaluations = evaluations
-        self._stop = stop
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._rebuild_step = 0
@@ -70,41 +65,23 @@ class CheckpointCallback(BaseCallback):
         self._env_point: EnvPoint | None = None
         """To which the environments return when training starts; None: they start at their beginning."""
 
-    def _on_rollout_start(self) -> None:
-        if self._env_point is not None:
-            self._restore_envs(self._env_point)
-            self._env_point = None
-        if self._freq is not None:
-            if self.model.num_timesteps // self._freq > self._rebuild_step // self._freq:
-                self._rebuild_envs()
-                self._rebuild_step = self.model.num_timesteps
-                self.save()
-            elif time.monotonic() >= self._due_time:
-                self.save()
-        if self._stop.requested:
-            self.save_unless_saved()
-            raise KeyboardInterrupt
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _rebuild_envs(self) -> None:
-        self.model.start_new_episodes(self._envs.rebuild)
-
-    def _on_training_end(self) -> None:
-        self._evaluations.on_training_end()  # the checkpoint holds its rows; a second call does nothing
-        self.save_unless_saved()
-
     # ------------------------------------------------------------------------------------------------ writing
 
-    def save_unless_saved(self) -> None:
-        """Write a last checkpoint, unless there is one of this step.
+    def save_if_due(self) -> None:
+        """Write a checkpoint if one is due; every ``checkpoint.freq`` steps, build the environments again before."""
+        if self._freq is None:
+            return
+        if self._model.num_timesteps // self._freq > self._rebuild_step // self._freq:
+            self._model.start_new_episodes(self._envs.rebuild)
+            self._rebuild_step = self._model.num_timesteps
+            self.save()
+        elif time.monotonic() >= self._due_time:
+            self.save()
 
-        With ``engine.overlap`` some updates are still due; the checkpoint records how many, and a longer run does them
-        first.
-        """
+    def save_unless_saved(self) -> None:
+        """Write a last checkpoint, unless there is one of this step."""
         written = checkpoint_files.newest_first(self._run.checkpoints_path)[:1]
-        if self._freq is not None and self.model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
+        if self._freq is not None and self._model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
             self.save()
 
     def save(self) -> None:
@@ -115,8 +92,8 @@ class CheckpointCallback(BaseCallback):
         """
         self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        if all_finite(self.model):  # else the next evaluation ends the run; earlier checkpoints stay valid
-            checkpoint_files.write(self._run.checkpoints_path, self.model.num_timesteps, self._fill)
+        if all_finite(self._model):  # else the next evaluation ends the run; earlier checkpoints stay valid
+            checkpoint_files.write(self._run.checkpoints_path, self._model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:
         progress = {
@@ -124,36 +101,37 @@ class CheckpointCallback(BaseCallback):
             "log_rows": count_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),
         }
-        checkpoint_state.save(folder, self.model, self._envs, self._evaluations, progress)
+        checkpoint_state.save(folder, self._model, self._envs, self._evaluations, progress)
 
     # ----------------------------------------------------------------------------------------------- restoring
 
-    def restore(self, checkpoint: Path, model: Any) -> None:
+    def restore(self, checkpoint: Path) -> None:
         """Load a checkpoint into the model, before ``learn``; the environments follow when ``learn`` starts.
 
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
         try:
-            state, self._env_point = checkpoint_state.load(checkpoint, model, self._envs, self._evaluations)
+            state, self._env_point = checkpoint_state.load(checkpoint, self._model, self._envs, self._evaluations)
             self._rebuild_step = int(state["rebuild_step"])
             self.log_rows = int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         self._due_time = time.monotonic() + self._interval
-        model._last_obs = {}  # else `learn` resets the environments, which changes the statistics of the observations
-        if self._evaluations.best_model is None:  # a best model after the checkpoint; the resumed run may find another
-            self._run.model_path("best").unlink(missing_ok=True)
-        self._evaluations.write_best_model()
+        # Without observations, `learn` would reset the environments, which changes the statistics of the observations.
+        self._model._last_obs = {}
 
-    def _restore_envs(self, point: EnvPoint) -> None:
-        """Build the environments, repeat the actions in them, and set the random number generators."""
+    def restore_envs(self) -> None:
+        """Once after :meth:`restore`: build the environments, repeat the actions, set the random number generators."""
+        point, self._env_point = self._env_point, None
+        if point is None:
+            return
         repeated = self._envs.repeat_actions(point.build_number, list(point.actions))
-        observations = self.model.with_channels_first(repeated)
-        checkpoint_state.restore_generators(point.generators, self.model)
+        observations = self._model.with_channels_first(repeated)
+        checkpoint_state.restore_generators(point.generators, self._model)
         is_equal = all(np.array_equal(values, point.observations.get(key, ())) for key, values in observations.items())
         if is_equal or len(point.actions) == 0:  # any observation can begin an episode
-            self.model._last_obs = observations
+            self._model._last_obs = observations
         else:
             warn(NOT_REPEATABLE)
-            self._rebuild_envs()
+            self._model.start_new_episodes(self._envs.rebuild)

@@ -1,1 +1,0 @@
-"""Stable-Baselines3 callbacks of a training run."""
