@@ -20,8 +20,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
-from rlher.training.checkpoints import files as checkpoint_files
-from rlher.training.checkpoints import state as checkpoint_state
+from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.defaults import resolve_defaults
 from rlher.training.learning_from_demonstrations import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed

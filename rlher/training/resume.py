@@ -1,7 +1,6 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from rlher.core.files import remove_unfinished, write_json, write_text
 from rlher.core.safe_files import read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
-from rlher.training.checkpoints import files as checkpoint_files
-from rlher.training.checkpoints import state as checkpoint_state
+from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.loggers import make_tracker
 from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header
@@ -63,7 +61,7 @@ def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Pa
     recorded = of_file
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = dict(json.loads((checkpoint / checkpoint_state.STATE).read_text())["config"])
+            recorded = checkpoint_state.recorded_config(checkpoint)
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()

@@ -30,8 +30,7 @@ from rlher.core.files import write_bytes
 from rlher.core.safe_files import read_json
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
-from rlher.training.checkpoints import files as checkpoint_files
-from rlher.training.checkpoints import state as checkpoint_state
+from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume

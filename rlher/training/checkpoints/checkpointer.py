@@ -22,9 +22,8 @@ from rlher.core.errors import UserError, first_line
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run.model_file import all_finite
 from rlher.run.run_folder import RunFolder
-from rlher.training.checkpoints import files as checkpoint_files
-from rlher.training.checkpoints import state as checkpoint_state
-from rlher.training.checkpoints.state import EnvPoint
+from rlher.training.checkpoints import checkpoint_files, checkpoint_state
+from rlher.training.checkpoints.checkpoint_state import EnvPoint
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import count_rows
 

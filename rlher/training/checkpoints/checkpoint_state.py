@@ -22,7 +22,7 @@ from rlher.core.safe_files import open_arrays
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODELS
-from rlher.training.checkpoints.files import timesteps_of
+from rlher.training.checkpoints.checkpoint_files import timesteps_of
 from rlher.training.evaluations import Evaluations
 
 MODEL = "model.zip"
@@ -122,6 +122,14 @@ def load(
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
     restore_generators(state["generators"], model)  # for updates that are due if no step is left
     return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
+
+
+def recorded_config(folder: Path) -> dict[str, Any]:
+    """Return the values of the config keys that may not change.
+
+    :raises Exception: the content is invalid.
+    """
+    return dict(json.loads((folder / STATE).read_text())["config"])
 
 
 def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
