@@ -5,7 +5,6 @@ To add an algorithm, see :mod:`rlher.config.algorithms`.
 
 import inspect
 from dataclasses import asdict, fields
-from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_ve
 from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
 from rlher.algos.schedules import make_schedule
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
@@ -134,9 +133,7 @@ def _options(config: TrainConfig) -> UpdateOptions:
 
 def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
     algo = config.algo
-    model_class: Any = ALGORITHMS[algo.name].load()
-    if algo.model is not None:
-        model_class = import_object("algo.model", algo.model, model_class)
+    model_class = _model_class(algo)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
@@ -146,19 +143,33 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
+def _model_class(algo: OffPolicyConfig) -> Any:
+    model_class = ALGORITHMS[algo.name].load()
+    return model_class if algo.model is None else import_object("algo.model", algo.model, model_class)
+
+
+def argument_names(model_class: Any) -> set[str]:
+    """Return the names of the arguments of a class and its base classes, without ``*args`` and ``**kwargs``."""
+    parameters = [each for base in model_class.__mro__ for each in inspect.signature(base.__init__).parameters.values()]
+    return {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+
+
 def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
-    """Return the keyword arguments of the Stable-Baselines3 constructor that a config stands for.
+    """Return the keyword arguments of the model's constructor that a config stands for.
 
     A key with the name of an argument is that argument. The policy, noise and schedule are made from several keys.
 
     :param venv: for the spaces.
     :param arguments: further arguments, which ``algo.kwargs`` may override.
-    :raises UserError: a value is invalid.
+    :raises UserError: a value is invalid, or a key of an algorithm that a plugin adds has no effect.
     """
     algo = config.algo
     values = {field.name: getattr(algo, field.name) for field in fields(algo)}
-    parameters = inspect.signature(resolve_name(ALGORITHMS[algo.name].sb3_class)).parameters
-    by_name = {name: value for name, value in values.items() if name in parameters}
+    names = argument_names(_model_class(algo))
+    used_otherwise = {*POLICY_KEYS, *(field.name for field in (*fields(ActorCriticConfig), *fields(UpdateOptions)))}
+    if unused := values.keys() - names - used_otherwise:
+        raise UserError(f"algo.{min(unused)} has no effect; {ALGORITHMS[algo.name].model_class} needs this argument.")
+    by_name = {name: value for name, value in values.items() if name in names}
     policy = {name: values[name] for name in POLICY_KEYS if name in values}
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
     policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 from rlher.config.plugins import plugin_values
+from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.user_code import import_object
 
@@ -201,3 +202,5 @@ for entries in plugin_values("ALGORITHMS"):
     for name, entry in entries.items():
         if isinstance(entry, Algorithm):
             ALGORITHMS.setdefault(name, entry)
+        else:
+            warn(f"the algorithm {name} of a plugin is left out: it is a {type(entry).__name__}, not an Algorithm.")

@@ -11,12 +11,14 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import SUCCESS_KEYS, CheckedEnv, as_flag
 
-MAX_RANDOM_STEPS = 1000
-PROBE_SECONDS = 0.3
-"""Time for random episodes, before a run and in `rlher check`."""
+RANDOM_STEPS = 200
+"""Steps of the random episodes, 0.1 to 0.4 s."""
 
-SECONDS_WITHOUT_LIMIT = 5.0
-"""Time to wait for the first truncation if the environment has no registered time limit."""
+MAX_RANDOM_STEPS = 1000
+"""Steps of the random episodes of an environment without a registered time limit, which must show its limit."""
+
+MAX_SECONDS = 5.0
+"""Time after which a very slow environment is played no further. What is probed then depends on the machine."""
 
 MIN_STEPS = 5
 """Steps that are recorded however slow the environment is."""
@@ -68,7 +70,7 @@ class RandomRollout:
 
 
 def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
-    """Record random actions for some time; up to 5 s if the time limit is unknown and not seen yet.
+    """Record a fixed number of random steps, so that what they show does not depend on the machine.
 
     :param seed: of the first reset and of the actions.
     :raises RunError: the environment failed.
@@ -78,12 +80,10 @@ def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
     env.reset(seed=seed)
     started = time.monotonic()
     steps: list[tuple] = []
-    for _ in range(MAX_RANDOM_STEPS):
-        time_limit = PROBE_SECONDS if limit_known else SECONDS_WITHOUT_LIMIT
-        if len(steps) >= MIN_STEPS and time.monotonic() - started > time_limit:
+    for _ in range(RANDOM_STEPS if limit_known else MAX_RANDOM_STEPS):
+        if len(steps) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
             break
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        limit_known = limit_known or truncated
         copied = {key: np.array(value) for key, value in observation.items()}
         steps.append((copied, reward, terminated, truncated, dict(info)))
         if terminated or truncated:

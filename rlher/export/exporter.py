@@ -1,7 +1,6 @@
 """`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
 import importlib.util
-import inspect
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import observation_normalizer
-from rlher.algos.build_model import build_inference_model, constructor_arguments
+from rlher.algos.build_model import argument_names, build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
@@ -40,7 +39,7 @@ from rlher.evaluation import metrics
 from rlher.evaluation.agent import Agent
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
 from rlher.export import play
-from rlher.export.model_card import model_card
+from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
@@ -147,8 +146,8 @@ def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[s
     if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(observation_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
-    parameters = inspect.signature(model_class).parameters  # a user's class may take further arguments
-    arguments = {name: value for name, value in arguments.items() if name in parameters}
+    names = argument_names(model_class)  # the class that was trained may take further arguments
+    arguments = {name: value for name, value in arguments.items() if name in names}
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     json_kwargs = _json_classes(kwargs)  # constructors change them
     model = model_class(policy_class, venv, device="cpu", **arguments)
@@ -250,11 +249,13 @@ def _registering_modules(env: EnvConfig) -> list[str]:
 def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
-    of_policy = values_and_code_names([config.algo.activation, config.algo.policy_kwargs])
-    paths += [path for path in of_policy if isinstance(path, str) and ":" in path]
+    algo = config.algo
+    of_model = values_and_code_names([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
+    paths += [path for path in of_model if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
-    own = sorted(module for module in modules if module.partition(".")[0] not in ("rlher", "torch", *ENV_PACKAGES))
-    notes = [UNTRAINED_CRITICS] if getattr(config.algo, "layer_norm_critics", False) else []
+    known = ("rlher", "torch", *LIBRARIES, *ENV_PACKAGES)
+    own = sorted(module for module in modules if module.partition(".")[0] not in known)
+    notes = [UNTRAINED_CRITICS] if getattr(algo, "layer_norm_critics", False) else []
     notes += [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
     env_class = type(env.unwrapped)
     if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
@@ -269,7 +270,7 @@ def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
     if of_env in ENV_PACKAGES:
         modules |= {of_env, *filter(None, [ENV_PACKAGES[of_env].simulator])}
     distributions = metadata.packages_distributions()
-    names = sorted({distributions[module][0].replace("_", "-") for module in modules})
+    names = sorted({distributions[module][0].replace("_", "-") for module in modules if module in distributions})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
 
 

@@ -39,12 +39,13 @@ def model_card(
     """
     config = run.config
     her = config.her
+    package = type(model).__module__.partition(".")[0]
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
     template = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     template.filters |= {"plain": without_markup, "fenced": fenced}
     return template.from_string(resources.files(__package__).joinpath("card.md.jinja").read_text()).render(
         algorithm=type(model).__name__,
-        library=LIBRARIES[type(model).__module__.partition(".")[0]],
+        library=LIBRARIES.get(package, package),
         env=config.env.label,
         timesteps=model.num_timesteps,
         her=strategy if her.n_sampled_goal else "plain replay, without hindsight",

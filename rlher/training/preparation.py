@@ -52,7 +52,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
     :param from_checkpoint: a checkpoint is loaded next, which replaces the model of ``init_from`` and holds the
-        demonstrations, so neither is read.
+        demonstrations, so neither is read. The properties of the environment stay those that the run began with.
     :raises UserError: the config cannot be trained.
     """
     started = time.monotonic()
@@ -60,7 +60,7 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     _validate(config)
     initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
-    env, env_notes = _checked_env(config.env)
+    env, env_notes = _checked_env(config.env, from_checkpoint)
     config, notes = resolve_defaults(replace(config, env=env), from_checkpoint)
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
@@ -111,13 +111,16 @@ def _initial_model(config: TrainConfig) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _checked_env(config: EnvConfig) -> tuple[EnvConfig, list[str]]:
+def _checked_env(config: EnvConfig, from_checkpoint: bool) -> tuple[EnvConfig, list[str]]:
     """Return an environment's config with the open values filled in, and a line for each of them and each warning.
 
+    :param from_checkpoint: fill in nothing.
     :raises UserError, RunError: it violates the contract, or failed.
     """
     checked = require_goal_env(config)
     warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
+    if from_checkpoint:
+        return config, warnings
     before, after = vars(config), vars(checked.config)
     probed = [f"env.{key}={after[key]}: probed" for key in before if before[key] is None and after[key] is not None]
     return checked.config, [*warnings, *probed]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 PLUGIN = '''
-"""An algorithm and an environment."""
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,11 @@ from rlher.config.key import experiment_key, section
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
+    delta: int = experiment_key(1, "an argument of its own")
+
+@dataclass
+class UnusedConfig(DDPGConfig):
+    alpha: int = experiment_key(1, "an argument that the class lacks")
 
 @dataclass
 class ToneConfig:
@@ -33,11 +37,28 @@ def greet(config: GreetConfig, command_line: str) -> int:
     return 0
 
 COMMANDS = {"greet": greet}
-ALGORITHMS = {"mine": Algorithm(MineConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous")}
+ALGORITHMS = {
+    "mine": Algorithm(MineConfig, "my_models:Mine", "my_models:Plain", "continuous"),
+    "unused": Algorithm(UnusedConfig, "my_models:Mine", "my_models:Plain", "continuous"),
+    "class": MineConfig,
+}
 CONF = Path(__file__).parent / "conf"
 '''
+MODELS = """
+import stable_baselines3
+import rlher.algos
+
+class Mine(rlher.algos.DDPG):
+    def __init__(self, *args, delta=1, **kwargs):
+        print("delta", delta)
+        super().__init__(*args, **kwargs)
+
+class Plain(stable_baselines3.DDPG):
+    pass
+"""
 FILES = {
     "my_plugin.py": PLUGIN,
+    "my_models.py": MODELS,
     "my_plugin-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n",
     "my_plugin-1.0.dist-info/entry_points.txt": "[rlher.plugins]\nmine = my_plugin\n",
     "conf/env/near.yaml": "id: FetchReach-v4\ndescription: of a plugin\nactions: continuous\nmax_episode_steps: 10\n",
@@ -61,13 +82,18 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
-    listed = run(plugin, "list").stdout
-    assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
+    listed = run(plugin, "list")
+    assert [text for text in ("An algorithm of a plugin", "near") if text not in listed.stdout] == []
+    assert "algorithm class" in listed.stderr
     assert run(plugin, "greet").stdout == "greetings\n"
     assert "tone.loud" in run(plugin, "greet", "--help").stdout
-    words = ("total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false", "threads=1")
-    trained = run(plugin, "train", "algo=mine", "env=near", *words)
-    assert trained.returncode == 0, trained.stderr
+    words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
+    trained = run(plugin, "train", "algo=mine", *words, "threads=1", "algo.delta=2")
+    assert (trained.returncode, "delta 2" in trained.stdout) == (0, True), trained.stderr
+    assert run(plugin, "train", "algo=unused", *words).returncode == 2
+    exported = run(plugin, "export", "logs/mine/FetchReach-v4_1", "--output", "export")
+    assert exported.returncode == 0, exported.stderr
+    assert "my_models:Plain" in Path(plugin.parent, "export/agent.json").read_text()
     config = (plugin.parent / "logs/mine/FetchReach-v4_1/config.yaml").read_text()
     assert [text for text in ("tau: 0.25", "batch_size: 32") if text not in config] == []
 
