@@ -26,7 +26,7 @@ WORKS = (
 )
 CHOICES = {
     "float32": UpdateOptions(compile=True),
-    "bf16": UpdateOptions(compile=True, precision="bf16"),
+    "bf16": UpdateOptions(compile=True, bf16=True),
 }
 TOLERANCE = 1.1
 

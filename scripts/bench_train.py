@@ -107,7 +107,7 @@ def build(
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:
-        extra["options"] = options or UpdateOptions(compile=contender != "rlher eager", precision=precision)
+        extra["options"] = options or UpdateOptions(compile=contender != "rlher eager", bf16=precision == "bf16")
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))

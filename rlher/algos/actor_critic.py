@@ -56,9 +56,8 @@ class ActorCritic(FastUpdate):
         count = options.target_critics
         if count is not None and count > self.critic.n_critics:
             raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
-        bf16 = options.precision == "bf16"
-        self.batched_critics = BatchedMLP(self.critic.q_networks, bf16)
-        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, bf16)
+        self.batched_critics = BatchedMLP(self.critic.q_networks, options.bf16)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, options.bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)

@@ -126,7 +126,7 @@ def _options(config: TrainConfig) -> UpdateOptions:
         q_filter=config.demos.q_filter,
         overlap=config.engine.overlap,
         compile=config.engine.compile == "on",
-        precision="bf16" if config.engine.precision == "bf16" else "float32",
+        bf16=config.engine.precision == "bf16",
         **from_algo,
     )
 

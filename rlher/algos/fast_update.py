@@ -70,7 +70,7 @@ class FastUpdate(TrainingLoop):
     gradients are not computed; optimizer step and target update are one call each for all parameters.
 
     Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
-    ``fallback_reason``. Then ``compile``, ``precision`` and ``target_q_bounds`` do nothing.
+    ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
     :raises ValueError: there is no fast update of this policy, but an option, an overridden method of the update or a
@@ -190,8 +190,8 @@ class FastUpdate(TrainingLoop):
         return values if bounds is None else values.clamp(*bounds)
 
     def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss for x (batch, inputs), see ``options.precision``."""
-        return forward_bf16(network, x) if self.options.precision == "bf16" else network(x)
+        """Return a network's output in a loss for x (batch, inputs), see ``options.bf16``."""
+        return forward_bf16(network, x) if self.options.bf16 else network(x)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""

@@ -31,7 +31,7 @@ class UpdateOptions:
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
     :param compile: run the losses through ``torch.compile``.
-    :param precision: ``float32``, or ``bf16``: compute wide layers of the losses in bf16; weights stay float32.
+    :param bf16: compute wide layers of the losses in bf16; weights stay float32.
     """
 
     target_q_bounds: Bounds | None = None
@@ -44,11 +44,11 @@ class UpdateOptions:
     q_filter: bool = True
     overlap: bool = False
     compile: bool = False
-    precision: str = "float32"
+    bf16: bool = False
 
     def changed_learning_options(self) -> list[str]:
         """Return ``name=value`` of options that are not Stable-Baselines3's, except for speed and target bounds."""
-        ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "precision")
+        ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "bf16")
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
         return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]
 

@@ -67,7 +67,7 @@ def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name)
 
 @pytest.mark.parametrize("name", ["sac", "td3"])
 def test_cloning_brings_the_actor_to_the_demonstrations(name) -> None:
-    model = cloning_model(name, precision="bf16")
+    model = cloning_model(name, bf16=True)
     critic = {key: value.clone() for key, value in model.critic.state_dict().items()}
     log_std = {key: value.clone() for key, value in weights(model).items() if "log_std" in key}
     before = cloning_distance(model)
@@ -81,7 +81,7 @@ def test_cloning_brings_the_actor_to_the_demonstrations(name) -> None:
 
 def test_narrow_layers_are_cloned_in_float32() -> None:
     narrow = {"demonstrations": demonstrations(), "policy_kwargs": {"net_arch": [24]}}
-    models = [ours("sac", options=UpdateOptions(precision=each), **narrow) for each in ("float32", "bf16")]
+    models = [ours("sac", options=UpdateOptions(bf16=each), **narrow) for each in (False, True)]
     for model in models:
         model.pretrain(3, 64)
     assert all(map(th.equal, weights(models[0]).values(), weights(models[1]).values()))

@@ -38,7 +38,7 @@ def test_a_failure_of_a_call_falls_back_to_the_function(monkeypatch, capsys, fai
 
 
 def test_bf16_gives_similar_updates_and_float32_weights() -> None:
-    float32, bf16 = (ours("sac", options=UpdateOptions(precision=precision)) for precision in ("float32", "bf16"))
+    float32, bf16 = (ours("sac", options=UpdateOptions(bf16=value)) for value in (False, True))
     before = {key: value.clone() for key, value in weights(float32).items()}
     for model in (float32, bf16):
         train(model, 20)
