@@ -1,6 +1,8 @@
 """The contract check finds each violation, and probing fills in what random episodes show."""
 
+import itertools
 import json
+import time
 
 import pytest
 from hostile_envs import hostile
@@ -9,7 +11,10 @@ from rlher.cli.commands import check
 from rlher.config.commands import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
+from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.contract import check_goal_env, require_goal_env
+from rlher.envs.make import make_base_env
+from rlher.envs.probe import record_random_rollout
 
 
 def messages(name: str, level: str, **keys) -> str:
@@ -90,6 +95,13 @@ def test_probing_changes_no_property_that_is_set():
     config = check_goal_env(hostile("LineEnv", **keys)).config
     assert {key: getattr(config, key) for key in keys} == keys
     assert config.max_episode_steps == 20
+
+
+def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):
+    env = CheckedEnv(make_base_env(hostile("LineEnv")), "LineEnv")
+    first = record_random_rollout(env, 0)
+    monkeypatch.setattr(time, "monotonic", itertools.count(step=0.004).__next__)
+    assert record_random_rollout(env, 0).rewards.tolist() == first.rewards.tolist()
 
 
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():

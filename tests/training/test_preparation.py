@@ -41,6 +41,12 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
             pass
 
 
+def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
+    config = slow_config()
+    with prepare(config, from_checkpoint=True) as setup:
+        assert setup.config.env == config.env
+
+
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
 
 
