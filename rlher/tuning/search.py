@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
+from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.tuning import OptimizeConfig, train_config
@@ -52,19 +53,24 @@ def optimize(config: OptimizeConfig, command: str) -> int:
     try:
         with Pool(config, ray_retries=0) as pool:
             with prepare(train_config(config)) as setup:  # raises what every trial would raise
-                checked = replace(config, env=setup.config.env)
+                env = setup.config.env
                 _require_evaluation(setup.config)
             with interrupt_on_stop_signals():
                 # A Ray worker has another working directory.
-                return _search(checked, folder.resolve(), space, pool, command)
+                return _search(config, env, folder.resolve(), space, pool, command)
     except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
 
-def _search(config: OptimizeConfig, folder: Path, space: SearchSpace, pool: Pool, command: str) -> int:
-    """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C."""
+def _search(config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command: str) -> int:
+    """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C.
+
+    :param config: as composed, which identifies the study.
+    :param env: the environment of the trials, whose open properties were probed.
+    """
     storage = open_storage(config.storage, folder)
     study = _open_search(storage, folder.name, config, space)
+    config = replace(config, env=env)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND, command + "\n")
     runner = SearchTrialRunner(config, study.study_name, space, folder, command)

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
+from rlher.envs import contract
 from rlher.tuning import search
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, open_reruns, select_candidates
 from rlher.tuning.study_storage import open_storage
@@ -89,6 +91,10 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--study-name" in done.err
     assert rlher("optimize", *SMALL, "algo=rlher.algos.dqn:DQN").code == 130, "a class of the user, with its own study"
     assert len(studies) == 2
+    probed = contract.fill_from_rollout
+    monkeypatch.setattr(contract, "fill_from_rollout", lambda *_: replace(probed(*_), success_key="other"))
+    monkeypatch.setattr(contract, "CHECKS", ())
+    assert rlher("optimize", *SMALL).code == 130, "what is probed does not identify a study"
     assert rlher("optimize", *SMALL, "ray_address=head:6379").code == 130, "without effect, as Ray is not the launcher"
 
 
