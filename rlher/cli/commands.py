@@ -62,7 +62,7 @@ def train(config: TrainCommandConfig, command_line: str) -> int:
 def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     """Resume a run, as ``rlher train --resume`` does.
 
-    :param overrides: ``resume``, which names the run, and keys that may change, with their values.
+    :param overrides: ``resume``, which names the run (none: the latest), and keys that may change, with their values.
     :return: exit code, as of :func:`train`.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
@@ -70,7 +70,7 @@ def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     from rlher.training import start
 
     changes = dict(overrides)
-    name = str(changes.pop("resume") or LATEST)
+    name = str(changes.pop("resume", None) or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = changes.get("trust_code") is True
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command
-from rlher.cli.commands import COMMANDS, LATEST, commands_with_key
+from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.override_syntax import override_text, parse_override, split_named_folder, text_value
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
@@ -19,7 +19,7 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
-NOT_OVERRIDES = ("words", "multirun", "cfg", "resume", "conf_file")
+NOT_OVERRIDES = ("words", "multirun", "cfg", "conf_file")
 """What the parser of a command returns besides the values of flags that set a config key."""
 
 ValuesByKey = dict[str, list[Any]]
@@ -62,9 +62,10 @@ class CommandLine(NamedTuple):
         return shlex.join(words)
 
 
-def parse(name: str, argv: Sequence[str]) -> CommandLine:
+def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
 
+    :param positional: the key that words without a flag set; None: the command's own.
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = COMMANDS[name]
@@ -82,13 +83,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if "algo" in command.groups:
         translated, others = rl_zoo.translate_flags(given)
         words += others
-    positional = command.positional
-    if "resume" in given:  # the word after the flag may be an override, and the run one of the other words
-        words += [given["resume"]] if given["resume"] else []
-        positional = command.keys["resume"]
-    of_words, of_paths = _sort_words(words, command, positional)
-    if "resume" in given and not of_paths:
-        of_paths = {"resume": [LATEST]}
+    of_words, of_paths = _sort_words(words, command, positional or command.positional)
     of_flags: ValuesByKey = {}
     for key, value in given.items():
         if key not in NOT_OVERRIDES:
@@ -174,11 +169,7 @@ def _parser(command: Command) -> _Parser:
     for group in command.groups:
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
     for flag, field in command.flags.items():
-        arguments: dict[str, Any] = {}
-        if field.type is bool:
-            arguments = {"action": argparse.BooleanOptionalAction}
-        elif field.name == "resume":
-            arguments = {"nargs": "?"}
+        arguments: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if field.type is bool else {}
         if field.name not in command.groups:
             short = ["--space"] if field.name == "search_space" else []
             parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, **arguments)

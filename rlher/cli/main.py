@@ -92,10 +92,14 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    line = flags.parse(name, words)
+    resumes = name == "train" and "--resume" in words
+    if resumes:  # the run is one of the other words, before or after the flag
+        line = flags.parse(name, [word for word in words if word != "--resume"], command.keys["resume"])
+    else:
+        line = flags.parse(name, words)
     if is_rl_zoo_line:
         note(f"read as: {line}")
-    if name == "train" and "resume" in line.overrides:
+    if name == "train" and (resumes or line.overrides.get("resume", [None]) != [None]):
         if line.is_sweep or line.prints_config:
             raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
         changes = {key: values[0] for key, values in line.overrides.items()}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlher.cli import flags
+from rlher.cli import flags, main
 from rlher.core.errors import UserError
 
 
@@ -42,9 +42,8 @@ def test_flags_and_overrides_in_any_order() -> None:
     ],
 )
 def test_unknown_words_and_keys_given_twice_are_refused(line: str) -> None:
-    name, *words = line.split()
     with pytest.raises(UserError):
-        flags.parse(name, words)
+        main.dispatch(line.split())
 
 
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,21 +55,24 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--resume"], {"resume": "latest"}),
-        (["--resume", "--json"], {"resume": "latest", "json": True}),
-        (["--resume", "total_timesteps=+30"], {"total_timesteps": "+30", "resume": "latest"}),
+        (["--resume"], {}),
+        (["--resume", "--json"], {"json": True}),
+        (["--resume", "total_timesteps=+30"], {"total_timesteps": "+30"}),
         (["--resume", "logs/a b", "seed=1"], {"seed": 1, "resume": "logs/a b"}),
         (["--resume", "seed=1", "run"], {"seed": 1, "resume": "run"}),
         (["--resume=run"], {"resume": "run"}),
         (["--resume", "latest", "--json"], {"resume": "latest", "json": True}),
         (["seed=1", "run", "--resume"], {"seed": 1, "resume": "run"}),
         (["+resume=run"], {"resume": "run"}),
+        (["resume=null"], None),
     ],
 )
-def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path, monkeypatch) -> None:
+def test_resume_takes_a_run_or_none(words: list, expected: dict | None, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
-    assert overrides_of("train", words) == expected
+    monkeypatch.setattr(main, "resume_run", lambda overrides, command_line: overrides)
+    monkeypatch.setattr(main, "run_command", lambda line: None)
+    assert main.dispatch(["train", *words]) == expected
 
 
 @pytest.mark.parametrize("words", [["logs/a", "logs/b"], ["runs=[logs/a,logs/b]"]])
