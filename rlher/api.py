@@ -115,7 +115,8 @@ class Run:
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
-        Return the path of ``video``, None if it could not be recorded; ``IPython.display.Image`` shows a GIF.
+        Return the path of the video, None if there was a window or it could not be recorded; in a notebook,
+        ``IPython.display.Image`` shows a GIF.
 
         :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
@@ -124,8 +125,7 @@ class Run:
         from rlher.demonstrations.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        code = watch(compose(EnjoyConfig, overrides))
-        return Path(video) if video and code == 0 else None
+        return watch(compose(EnjoyConfig, overrides)).video
 
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.
@@ -449,21 +449,19 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     :raises UserError: one of them cannot be trained, or was finished before by somebody else whose code is not trusted.
     :raises RunError: one of them failed; the others are finished.
     """
-    from rlher.core.signals import EXIT_INTERRUPTED
     from rlher.jobs.sweep import train_sweep
 
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
     jobs = [ComposedConfig(of_seed, compose(LauncherConfig, of_seed)) for of_seed in of_seeds]
-    trained, code = train_sweep(jobs)
-    if code == EXIT_INTERRUPTED:
+    trained, interrupted = train_sweep(jobs)
+    if interrupted:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
-        if run.exit_code == UserError.exit_code:
-            raise UserError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log_path}.")
-        if run.exit_code:
-            raise RunError(f"{run.name}: {run.reason.rstrip('.')}; its output is in {run.log_path}.", run.folder)
+        if run.error:
+            message = f"{run.name}: {str(run.error).rstrip('.')}; its output is in {run.log_path}."
+            raise UserError(message) if isinstance(run.error, UserError) else RunError(message, run.folder)
     return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
 
 

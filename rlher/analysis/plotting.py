@@ -105,8 +105,8 @@ LEGEND_CHARACTERS = 36
 """Characters per line of a legend."""
 
 
-def plot(config: PlotConfig) -> int:
-    """Draw one panel per environment and one line per group of runs.
+def plot(config: PlotConfig) -> list[str]:
+    """Draw one panel per environment and one line per group of runs, and return the files that were written.
 
     :raises UserError: no runs, an unknown column, or a picture that cannot be written or shown.
     """
@@ -117,21 +117,17 @@ def plot(config: PlotConfig) -> int:
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     figure = draw_runs(config, for_pyplot=config.show)
     stem = safe_name(short_name(config.y))
-    for name in config.output or [str(output_beside(config, f"{stem}{suffix}")) for suffix in SUFFIXES[:2]]:
+    pictures = config.output or [str(output_beside(config, f"{stem}{suffix}")) for suffix in SUFFIXES[:2]]
+    for name in pictures:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
         figure.savefig(picture, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
-        print(name)
-    if config.csv:
-        with output_file(Path(config.csv)) as temporary:
-            temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
-        print(config.csv)
-    if config.show:
-        from matplotlib import pyplot
-
-        pyplot.show()
-    return 0
+    if not config.csv:
+        return pictures
+    with output_file(Path(config.csv)) as temporary:
+        temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
+    return [*pictures, config.csv]
 
 
 class CurvesFigure(Figure):

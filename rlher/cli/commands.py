@@ -31,7 +31,7 @@ from rlher.config.training import TrainCommandConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
-from rlher.core.files import output_file
+from rlher.core.files import display_path, output_file
 from rlher.core.signals import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
 
 def _report_result(run: "RunFolder", result: "RunResult") -> int:
     """Print the result of a run, and return the exit code."""
-    from rlher.training.result import print_result
+    from rlher.training.result import Status, print_result
 
     print_result(run, result)
-    return result.exit_code
+    return {Status.FINISHED: 0, Status.INTERRUPTED: EXIT_INTERRUPTED}.get(result.status, RunError.exit_code)
 
 
 def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
@@ -95,21 +95,21 @@ def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
     from rlher.run.lookup import is_finished
     from rlher.run.run_folder import RESULT
 
-    runs, code = train_sweep(configs)
+    runs, interrupted = train_sweep(configs)
     folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
     if configs[0].config.json:
         for run in runs:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))
-    elif folders and code != EXIT_INTERRUPTED:
+    elif folders and not interrupted:
         compare(CompareConfig(runs=folders), "")
-    return code
+    return EXIT_INTERRUPTED if interrupted else max(run.error.exit_code if run.error else 0 for run in runs)
 
 
 def optimize(config: OptimizeConfig, command_line: str) -> int:
     """Search for a better recipe with Optuna and test it on fresh seeds.
 
-    :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
+    :return: exit code: 0, or 1 without a comparison because re-runs failed.
     """
     from rlher.jobs import job_pool
 
@@ -117,7 +117,15 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     job_pool.start_fork_server_for_jobs(config, ["rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats"])
     from rlher.tuning import search
 
-    return search.optimize(config, command_line)
+    result = search.optimize(config, command_line)
+    if config.json:
+        print(json.dumps({"folder": str(result.folder), **result.to_json()}))
+    else:
+        for line in result.lines():
+            say(line)
+    if result.train_command:
+        note(f"use it: {result.train_command}")
+    return 0 if result.candidates else RunError.exit_code
 
 
 def evaluate(config: EvaluateConfig, command_line: str) -> int:
@@ -136,10 +144,18 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
 
 
 def enjoy(config: EnjoyConfig, command_line: str) -> int:
-    """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
+    """Watch a run's agent, a controller or demonstrations, in a window or as a video.
+
+    :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
+    """
     from rlher.demonstrations.enjoy import watch
 
-    return watch(config)
+    watched = watch(config)
+    if config.json:
+        print(json.dumps({**watched.keys, "episodes": [asdict(episode) for episode in watched.episodes]}))
+    if watched.video:
+        note(f"video: {display_path(watched.video.absolute())}")
+    return RunError.exit_code if config.video and not watched.video else 0
 
 
 def collect(config: CollectConfig, command_line: str) -> int:
@@ -176,7 +192,13 @@ def plot(config: PlotConfig, command_line: str) -> int:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
-    return plotting.plot(config)
+    for name in plotting.plot(config):
+        say(name)
+    if config.show:
+        from matplotlib import pyplot
+
+        pyplot.show()
+    return 0
 
 
 def compare(config: CompareConfig, command_line: str) -> int:

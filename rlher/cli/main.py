@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = dispatch(list(argv))
         sys.stdout.flush()  # so that a full disk raises here
         return code
-    except KeyboardInterrupt:
-        warn("interrupted")
+    except KeyboardInterrupt as interrupt:
+        warn(str(interrupt) or "interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
         _discard_stdout()

@@ -1,55 +1,61 @@
 """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
 
-import json
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from rlher.config.commands import EnjoyConfig
 from rlher.core.console import note
-from rlher.core.files import display_path
 from rlher.demonstrations.episode_sources import find_source
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
 from rlher.envs.rendering import has_display
-from rlher.evaluation.rollout import play_episode, with_bar
+from rlher.evaluation.rollout import Episode, play_episode, with_bar
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 
 DEFAULT_EPISODES = 6
 
 
-def watch(config: EnjoyConfig) -> int:
-    """Play episodes, show or record them, and print the outcome of each.
+@dataclass(frozen=True)
+class Watched:
+    """The result of `rlher enjoy`.
 
-    :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
+    :param keys: that identify the agent, controller or dataset in JSON output.
+    :param episodes: the outcomes of the episodes.
+    :param video: the video; None: there was a window, or it could not be recorded.
+    """
+
+    keys: dict[str, str]
+    episodes: list[Episode]
+    video: Path | None
+
+
+def watch(config: EnjoyConfig) -> Watched:
+    """Play episodes, show or record them, and print the outcome of each as soon as it has ended, unless ``json``.
+
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
     source = find_source(config)
-    path = Path(config.video or source.folder / "enjoy.mp4").absolute()
+    path = Path(config.video or source.folder / "enjoy.mp4")
     window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(source.seeds, episodes))
-    outcomes = []
+    outcomes: list[Episode] = []
     with ExitStack() as stack:
         env = stack.enter_context(closing(make_env(source.env, "human" if window else "rgb_array")))
         policy = source.make_policy(env)
         note(source.name)
         recorder = None
         if not window:
-            recording = record_video(path, env, source.env, len(seeds), grid, config.width, config.captions)
+            recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
             recorder = stack.enter_context(recording)
         played = (play_episode(env, policy, seed, recorder) for seed in seeds)
         for episode in with_bar(played, len(seeds), enabled=not window):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
-    if config.json:
-        print(json.dumps({**source.keys, "episodes": [asdict(outcome) for outcome in outcomes]}))
-    if recorder and not recorder.failed:
-        note(f"video: {display_path(path)}")
-        return 0
-    return 1 if config.video else 0
+    return Watched(source.keys, outcomes, path if recorder and not recorder.failed else None)

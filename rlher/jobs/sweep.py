@@ -51,15 +51,14 @@ class SweepRun:
 
     :param name: its overrides that other runs of the sweep do not have: ``seed=3``; all of them if it is the only run.
     :param command_line: the command line of this run alone, for the run folder.
-    :param reason: why it failed.
+    :param error: why it failed.
     """
 
     name: str
     command_line: str
     config: TrainConfig
     state: str = WAITING
-    exit_code: int = 0
-    reason: str = ""
+    error: ReportedError | None = None
     _folder: Path | None = None
 
     @property
@@ -98,7 +97,7 @@ class SweepRun:
         started = self.state != WAITING
         ended = self.state in (FAILED, FINISHED)
         share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
-        return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=self.reason)
+        return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=str(self.error or ""))
 
 
 class Sweep(JobSource):
@@ -123,15 +122,11 @@ class Sweep(JobSource):
             yield Job(run, partial(train_job, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, future: Future) -> None:
-        """Record how a run ended; the exit code is that of a failed run if its process was killed."""
+        """Record how a run ended; it also failed if its process was killed."""
         error = future.exception()
         run.state = FAILED if error else FINISHED
-        if isinstance(error, ReportedError):
-            run.exit_code = error.exit_code
-            run.reason = str(error)
-        elif error:
-            run.exit_code = 1
-            run.reason = describe_error(error)
+        if error:
+            run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))
 
     def on_stop(self) -> None:
         """Mark the running runs as interrupted."""
@@ -143,11 +138,11 @@ class Sweep(JobSource):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int]:
+def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], bool]:
     """Train the runs of a sweep that are not finished.
 
     :param composed: overrides and config of each run; the first one says how many are trained at a time.
-    :return: the distinct runs, and the exit code: the largest of any run, or 130 after Ctrl-C.
+    :return: the distinct runs, and whether Ctrl-C or SIGTERM ended the sweep early.
     :raises UserError: the launcher cannot be used.
     """
     config = composed[0].config
@@ -165,7 +160,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"
         note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
-        return runs, 0
+        return runs, False
     start_fork_server_for_jobs(config, ["rlher.training.resume", "sb3_contrib", "scipy.stats"])
     try:
         # Ray resumes a run on another node if its node dies.
@@ -174,11 +169,11 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], int
     except KeyboardInterrupt:
         finished = sum(run.state == FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
-        return runs, signals.EXIT_INTERRUPTED
+        return runs, True
     for run in runs:
-        if run.state == FAILED:
-            warn(f"{run.name} failed: {run.reason.rstrip('.')}; its output is in {run.log_path}.")
-    return runs, max(run.exit_code for run in runs)
+        if run.error:
+            warn(f"{run.name} failed: {str(run.error).rstrip('.')}; its output is in {run.log_path}.")
+    return runs, False
 
 
 def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:

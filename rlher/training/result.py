@@ -7,8 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from rlher.core.console import escape_control, format_seconds, note, warn
-from rlher.core.errors import RunError
-from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.evaluation.metrics import format_summary
 from rlher.run.run_folder import MODELS, RunFolder
 
@@ -40,11 +38,6 @@ class RunResult:
     wall_seconds: float = 0.0
     final: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Any] | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code of `rlher train`: 0, 130 after Ctrl-C or SIGTERM, else 1."""
-        return {Status.FINISHED: 0, Status.INTERRUPTED: EXIT_INTERRUPTED}.get(self.status, RunError.exit_code)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""

@@ -1,9 +1,9 @@
-"""Results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and the table on stdout."""
+"""Results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and the printed table."""
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rlher.config.key import compared_values, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
-from rlher.core.console import csv_text, escape_control, note, output_width, say, text_table
+from rlher.core.console import csv_text, escape_control, output_width, text_table
 from rlher.core.files import write_json, write_text
 from rlher.core.nested import unflatten
 from rlher.core.safe_files import dump_yaml
@@ -31,6 +31,37 @@ from rlher.tuning.trials import REASON, counted_trials, rank_trials
 
 VERDICT = "verdict.json"
 """The comparison with the baseline."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of `rlher optimize`.
+
+    :param folder: of the study.
+    :param trials: number of trials by state.
+    :param candidates: with their differences to the baseline, best first; empty if the re-runs failed.
+    :param conclusion: whether the best candidate beats the baseline, in one line.
+    :param train_command: trains with the values of the best candidate; None if it is no better than the baseline.
+    """
+
+    folder: Path
+    study: str
+    trials: Counter[str]
+    candidates: list[Candidate]
+    conclusion: str
+    train_command: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of ``verdict.json``."""
+        candidates = [candidate.to_json() for candidate in self.candidates]
+        return {"study": self.study, "trials": self.trials, "candidates": candidates}
+
+    def lines(self) -> list[str]:
+        """Return the trials, the table of the candidates and the conclusion as lines of text."""
+        counts = ", ".join(f"{number} {state}" for state, number in self.trials.items())
+        rows = [table_row(candidate.to_json()) for candidate in self.candidates]
+        table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
+        return [f"{self.trials.total()} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
@@ -47,30 +78,21 @@ def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folde
         _write_recipe(best.params, [comment], config, folder)
 
 
-def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> None:
-    """Write the recipe and the comparison with the baseline into the study's folder, and print the comparison.
+def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> SearchResult:
+    """Write the recipe and the comparison with the baseline into the study's folder, and return the result.
 
     :param compared: the candidates with their differences, best first; empty if the re-runs failed.
     """
     conclusion = _conclusion(compared, config)
     states = Counter(trial.state.name.lower() for trial in counted_trials(study))
-    candidates = [candidate.to_json() for candidate in compared]
-    summary = {"study": study.study_name, "trials": states, "candidates": candidates}
+    is_better = bool(compared) and compared[0].is_better
+    command = _train_command(config, folder / "best.yaml") if is_better else None
+    result = SearchResult(folder, study.study_name, states, compared, conclusion, command)
     if compared:
         best = compared[0]
         _write_recipe(best.params, [f"The best candidate: {candidate_name(best.number)}.", conclusion], config, folder)
-        write_json(folder / VERDICT, summary)
-    if config.json:
-        print(json.dumps({"folder": str(folder), **summary}))
-    else:
-        counts = ", ".join(f"{number} {state}" for state, number in states.items())
-        rows = [table_row(candidate) for candidate in candidates]
-        table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
-        lines = [f"{states.total()} trials: {counts}", *table, conclusion]
-        for line in [*lines, f"written to {folder}"]:
-            say(line)
-    if compared and compared[0].is_better:
-        note(f"use it: {_train_command(config, folder / 'best.yaml')}")
+        write_json(folder / VERDICT, result.to_json())
+    return result
 
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:

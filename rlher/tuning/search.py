@@ -16,15 +16,15 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.console import note, warn
+from rlher.core.console import note
 from rlher.core.errors import RunError, UserError
 from rlher.core.files import write_text
-from rlher.core.signals import EXIT_INTERRUPTED, interrupt_on_stop_signals
+from rlher.core.signals import interrupt_on_stop_signals
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.baseline_comparison import compare_candidates
-from rlher.tuning.outputs import write_results, write_search
+from rlher.tuning.outputs import SearchResult, write_results, write_search
 from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, open_reruns, select_candidates
 from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
@@ -34,15 +34,15 @@ from rlher.tuning.trial_runner import SearchTrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
-def optimize(config: OptimizeConfig, command: str) -> int:
+def optimize(config: OptimizeConfig, command: str) -> SearchResult:
     """Search, train the best trials and the baseline again on fresh seeds, compare them and write the results.
 
     The same command resumes a study; another command with the same storage and study name joins it.
 
     :param command: the command line, for the folders of the study and of its runs.
-    :return: exit code: 0, 1 without a comparison because re-runs failed, 130 after Ctrl-C.
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises RunError: no trial completed.
+    :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the message says how far it came.
     """
     if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
@@ -62,7 +62,9 @@ def optimize(config: OptimizeConfig, command: str) -> int:
         raise storage_error(config.storage, error) from error
 
 
-def _search(config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command: str) -> int:
+def _search(
+    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command: str
+) -> SearchResult:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C.
 
     :param config: as composed, which identifies the study.
@@ -92,11 +94,9 @@ def _search(config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchS
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
-        warn(f"{jobs.title}: stopped after {done} of {jobs.total} trials; run the same command again to resume.")
-        return EXIT_INTERRUPTED
-    compared = compare_candidates(reruns, candidates, config)
-    write_results(study, compared, config, folder)
-    return 0 if compared else RunError.exit_code
+        progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
+        raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None
+    return write_results(study, compare_candidates(reruns, candidates, config), config, folder)
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:

@@ -277,6 +277,11 @@ def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: 
         pass
 
 
+def test_enjoy_returns_the_video(run: rlher.Run) -> None:
+    assert run.enjoy(episodes=1) == run.folder / "enjoy.mp4"
+    assert (run.folder / "enjoy.mp4").exists()
+
+
 def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:
     assert run.export() == run.folder / "export"
     folder = run.export("elsewhere", format="sb3")

@@ -29,22 +29,20 @@ def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidat
     ("gain", "is_better"), [((0.4, 0.1, 0.7), True), ((0.4, -0.1, 0.9), False), ((-0.4, -0.7, -0.1), False)]
 )
 def test_recipe_is_recommended_only_if_it_is_better(
-    capsys: pytest.CaptureFixture, tmp_path: Path, gain: tuple[float, float, float], is_better: bool
+    tmp_path: Path, gain: tuple[float, float, float], is_better: bool
 ) -> None:
     config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
-    write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
-    printed = capsys.readouterr()
-    assert (f"--recipe {tmp_path / 'best.yaml'}" in printed.err) == is_better
+    result = write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
+    assert (f"--recipe {tmp_path / 'best.yaml'}" in str(result.train_command)) == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
     assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
 
 
-def test_the_recommended_command_names_what_the_trials_learnt_from(capsys, tmp_path: Path) -> None:
+def test_the_recommended_command_names_what_the_trials_learnt_from(tmp_path: Path) -> None:
     config = small_search(tmp_path, n_seeds=1)[0].config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     config = replace(config, env=replace(config.env, name="evil:BitFlipping-v0"))
-    write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path)
-    (command,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("use it: ")]
+    command = str(write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path).train_command)
     assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
     assert "evil" not in command
 
