@@ -3,8 +3,8 @@
 import io
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,9 @@ STYLES: dict[str, Any] = {
     },
 }
 """matplotlib's settings by the values of ``--style``."""
+
+_entered_styles: list[str] = []
+"""Styles whose blocks have begun, the innermost last. The list is global because matplotlib's settings are."""
 
 
 @dataclass(frozen=True)
@@ -152,19 +155,29 @@ class CurvesFigure(Figure):
         pyplot.close(self)
 
 
-def style(name: str) -> AbstractContextManager[None]:
-    """Return a context in which figures have a style: matplotlib's own settings and ``"paper"``, or the user's.
+@contextmanager
+def style(name: str) -> Iterator[None]:
+    """Give figures a style within a block: matplotlib's own settings and ``"paper"``, or the user's and ``"screen"``.
+
+    The same style within the block keeps settings that were changed since.
 
     :raises UserError: there is no such style.
     """
     if name not in STYLES:
         raise UserError(f"there is no style {name!r}; use {' or '.join(STYLES)}.")
-    return matplotlib.style.context(SETTINGS | STYLES[name], after_reset=name == "paper")
+    begins = _entered_styles[-1:] != [name]
+    settings = STYLES[name] if begins else {}
+    _entered_styles.append(name)
+    try:
+        with matplotlib.style.context(settings | SETTINGS, after_reset=begins and name == "paper"):
+            yield
+    finally:
+        _entered_styles.pop()
 
 
 def current_style() -> str:
-    """Return ``"paper"`` within :func:`style` of that name, ``"screen"`` elsewhere."""
-    return "paper" if matplotlib.rcParams["font.family"] == STYLES["paper"]["font.family"] else "screen"
+    """Return the style of the innermost :func:`style` block, ``"screen"`` elsewhere."""
+    return _entered_styles[-1] if _entered_styles else "screen"
 
 
 def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
@@ -239,7 +252,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         by_env.setdefault(curve.group.env, []).append(curve)
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
-    is_paper = config.style == "paper"
+    is_paper = current_style() == "paper"
     width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
     figure.set_size_inches(*(config.figsize or (width, height * rows)))
@@ -252,7 +265,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(curves, styles, is_paper)
+    entries = _legend_entries(curves, styles)
     if config.legend == "above":
         legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
@@ -271,7 +284,7 @@ def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, sty
 
     :param title: None: name of the environment.
     """
-    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles, config.style == "paper")
+    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles)
     env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
     panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
     for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
@@ -291,7 +304,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_le
     :param curves: of one environment; those without points are left out.
     :param styles: as :func:`line_styles` returns them.
     """
-    with style("screen"), matplotlib.rc_context({"svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         _draw_panel(figure.subplots(), curves, x, y, styles)
         if with_legend:
@@ -327,25 +340,18 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
     return dict(color.rsplit("=", 1) for color in colors if "=" in color)
 
 
-def _draw_panel(
-    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles, is_paper: bool = False
-) -> None:
-    """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band.
-
-    :param is_paper: leave out the runs of groups with a band, as :func:`_shows_runs` does.
-    """
+def _draw_panel(panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles) -> None:
+    """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
-        line_style = styles[curve.group.label]
-        mean = curve.mean
-        if _shows_runs(curve, len(drawn), is_paper):
+        line_style, mean = styles[curve.group.label], curve.mean
+        color = line_style["color"]
+        if _shows_runs(curve, len(drawn)):
             for run_curve in curve.run_curves:
-                panel.plot(
-                    run_curve.index / x_axis.unit, run_curve, color=line_style["color"], linewidth=0.6, alpha=0.5
-                )
+                panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
-            shade = {"color": line_style["color"], "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
+            shade = {"color": color, "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
             panel.fill_between(mean.index / x_axis.unit, mean["low"], mean["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(mean) == 1 else {}  # it may be on the axis
         panel.plot(mean.index / x_axis.unit, mean["iqm"], **line_style, **point, label=curve.group.label)
@@ -361,19 +367,14 @@ def _draw_panel(
     panel.grid(alpha=0.3)
 
 
-def _shows_runs(curve: GroupCurve, groups: int, is_paper: bool = False) -> bool:
+def _shows_runs(curve: GroupCurve, groups: int) -> bool:
     """Return whether the runs of a group are drawn as thin lines, in a panel with this number of groups."""
-    has_room = groups <= MAX_WITH_RUNS and not is_paper
+    has_room = groups <= MAX_WITH_RUNS and current_style() != "paper"
     return curve.n_seeds > 1 and (has_room or not curve.has_band)
 
 
-def _legend_entries(
-    curves: Sequence[GroupCurve], styles: Styles, is_paper: bool = False
-) -> tuple[list[Line2D], list[str]]:
-    """Return the lines of a legend and their texts, one for each group.
-
-    :param is_paper: leave out how many seeds a group has.
-    """
+def _legend_entries(curves: Sequence[GroupCurve], styles: Styles) -> tuple[list[Line2D], list[str]]:
+    """Return the lines of a legend and their texts, one for each group."""
     lines, texts = [], []
     for label, line_style in styles.items():
         members = [curve for curve in curves if curve.group.label == label and curve.run_curves]
@@ -383,8 +384,9 @@ def _legend_entries(
         if all(len(curve.mean) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
-        seeds = "" if is_paper else f" ({number_of_seeds([curve.n_seeds for curve in members])})"
-        texts.append(textwrap.fill(escape_control(label + seeds), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
+        if current_style() != "paper":
+            label += f" ({number_of_seeds([curve.n_seeds for curve in members])})"
+        texts.append(textwrap.fill(escape_control(label), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
     return lines, texts
 
 

@@ -21,7 +21,7 @@ from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
-from rlher.analysis.plotting import caption, line_styles, to_svg
+from rlher.analysis.plotting import caption, line_styles, style, to_svg
 from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
 from rlher.analysis.tables import MISSING
 from rlher.composition.override_syntax import override_text
@@ -63,7 +63,8 @@ def write_report(config: ReportConfig, command: str) -> Path:
         groups = _groups(config, studies)
         clips = embed(path for group in groups for run in group.runs for path in clips_of(run.folder))
     subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
-    page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
+    with style("screen"):
+        page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")

@@ -263,9 +263,12 @@ def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: 
         rlher.plot({"$k=4$": folder}, style="paper").savefig(tmp_path / "a.pdf")
         assert dict(matplotlib.rcParams) == large
         with rlher.style("paper"):
-            panel = rlher.plot({"$k=4$": folder}, ax=matplotlib.figure.Figure().subplots())
-            fonts = {(text.get_fontname(), text.get_fontsize()) for text in (panel.title, panel.xaxis.label)}
-    assert fonts == {("STIXGeneral", 8)}
+            panels = [rlher.plot({"$k=4$": folder}, ax=matplotlib.figure.Figure().subplots())]
+            matplotlib.rcParams["font.family"] = "DejaVu Sans"
+            panels.append(rlher.plot(folder, ax=matplotlib.figure.Figure().subplots()))
+    labels = [panel.xaxis.label for panel in panels]
+    assert [(text.get_fontname(), text.get_fontsize()) for text in labels] == [("STIXGeneral", 8), ("DejaVu Sans", 8)]
+    assert {panel.lines[-1].get_linewidth() for panel in panels} == {1.2}
     assert dict(matplotlib.rcParams) == before
     texts = {"title": r"$\pi$", "xlabel": r"$10^3$", "ylabel": "5 $"}
     panel = rlher.plot(folder, ax=matplotlib.figure.Figure().subplots(), **texts)
