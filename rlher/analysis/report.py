@@ -22,7 +22,7 @@ from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, line_styles, style, to_svg
-from rlher.analysis.study import RERUNS, LoadedStudy, is_study, read_study
+from rlher.analysis.study import LoadedStudy, read_study
 from rlher.analysis.tables import MISSING
 from rlher.composition.override_syntax import override_text
 from rlher.config.commands import ReportConfig
@@ -32,6 +32,7 @@ from rlher.core.files import output_file
 from rlher.core.nested import flatten
 from rlher.core.safe_files import read_json
 from rlher.run.run_folder import METADATA, read_commands
+from rlher.tuning.study_folder import RERUNS, is_study
 
 X = "timesteps"
 Y = "success_rate"

@@ -11,11 +11,7 @@ from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.safe_files import read_json, read_table, read_text
 from rlher.run.run_folder import read_commands
-
-STUDY_FILES = ("verdict.json", "trials.csv", "journal.log")
-"""A folder with any of these is a study."""
-RERUNS = "reruns"
-"""Folder of a study with the re-runs of its best trials."""
+from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 
 
 @dataclass(frozen=True)
@@ -37,23 +33,18 @@ class LoadedStudy:
     pictures: list[EmbeddedFile]
 
 
-def is_study(folder: Path) -> bool:
-    """Return whether a folder is that of a study."""
-    return any((folder / name).is_file() for name in STUDY_FILES)
-
-
 def read_study(folder: Path) -> LoadedStudy:
     """Read the folder of a study."""
-    verdict = read_json(folder / "verdict.json")
+    verdict = read_json(folder / VERDICT)
     counts = verdict.get("trials")
     return LoadedStudy(
         folder,
         name=str(verdict.get("study", folder.name)),
         counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         candidates=_candidates(folder, verdict),
-        best=read_text(folder / "best.yaml"),
-        command="\n".join(read_commands(folder, "best.yaml")),
-        trials=_trials(folder / "trials.csv"),
+        best=read_text(folder / BEST),
+        command="\n".join(read_commands(folder, BEST)),
+        trials=_trials(folder / TRIALS),
         pictures=embed(sorted(folder.glob("*.png"))),
     )
 

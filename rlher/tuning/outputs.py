@@ -26,11 +26,9 @@ from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
+from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import REASON, counted_trials, rank_trials
-
-VERDICT = "verdict.json"
-"""The comparison with the baseline."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def write_results(study: Study, compared: list[Candidate], config: OptimizeConfi
     conclusion = _conclusion(compared, config)
     states = Counter(trial.state.name.lower() for trial in counted_trials(study))
     is_better = bool(compared) and compared[0].is_better
-    command = _train_command(config, folder / "best.yaml") if is_better else None
+    command = _train_command(config, folder / BEST) if is_better else None
     result = SearchResult(folder, study.study_name, states, compared, conclusion, command)
     if compared:
         best = compared[0]
@@ -104,12 +102,12 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
         stored = trial.user_attrs | trial.params
         rows.append([trial.number, trial.value, trial.state.name, seconds, *map(stored.get, names)])
     table = pd.DataFrame(rows, columns=["number", "value", "state", "duration", *names])
-    write_text(folder / "trials.csv", csv_text(table))
+    write_text(folder / TRIALS, csv_text(table))
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
     """Write ``best.yaml`` with the given parameters."""
-    file = folder / "best.yaml"
+    file = folder / BEST
     text = recipe_text(apply_params(train_config(config), params), [*comments, _train_command(config, file)])
     write_text(file, sign(text, folder))
 

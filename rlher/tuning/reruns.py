@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.scoring import Score, score_run
 from rlher.tuning.search_space import SearchSpace, contains
+from rlher.tuning.study_folder import RERUNS
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials, rank_trials
@@ -89,7 +90,7 @@ class RerunTrialRunner(TrialRunner):
         is_repeated = any(earlier < trial.number and params == trial.params for earlier, params in queued)
         if number not in self.candidates or is_repeated:
             raise optuna.TrialPruned
-        logs = self.folder / "reruns" / str(trial.number)
+        logs = self.folder / RERUNS / str(trial.number)
         result, rows = self.train(self.candidates[number], seed, logs, reporter=None)
         success = float(result.final["success_rate"])
         return success, replace(score_run(rows, self.config.time_limit), success=success)
