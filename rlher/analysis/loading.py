@@ -25,8 +25,9 @@ from rlher.core.safe_files import finite_float, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 
+CHECKOUT_LOGS = Path(__file__).resolve().parents[2] / "logs"
 SHIPPED_FOLDERS = ("agents", "benchmark")
-"""Folders in ``logs`` of a checkout of rlher whose runs are not the user's own."""
+"""``logs`` of a checkout of rlher, and the folders in it whose runs are not the user's own."""
 
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
@@ -129,14 +130,14 @@ def read_runs(path: str) -> list[LoadedRun]:
 def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
-    Folders named ``optuna`` below ``path``, and :data:`SHIPPED_FOLDERS` of ``logs``, are read only if asked for.
+    Folders named ``optuna`` below ``path``, and :data:`SHIPPED_FOLDERS` of a checkout, are read only if asked for.
 
     :raises UserError: ``path`` does not exist.
     """
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        skipped = ("optuna", *(SHIPPED_FOLDERS if Path(folder) == path and path.name == "logs" else ()))
+        skipped = ("optuna", *(SHIPPED_FOLDERS if Path(folder) == path and path.resolve() == CHECKOUT_LOGS else ()))
         subfolders[:] = sorted((name for name in subfolders if name not in skipped), key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
