@@ -18,7 +18,7 @@ from rlher.composition.override_syntax import parse_override
 from rlher.composition.overrides import expand_overrides
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
-from rlher.config.trust import require_trusted_code
+from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten, unflatten
 
@@ -146,8 +146,7 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
         nested = unflatten(expand_overrides(by_config_key(values)))
     except ValueError as error:
         raise UserError(f"cannot read {path}: {error}.") from error
-    if True not in overrides.get("trust_code", []):  # the command line may name code, the text of a file may not
-        require_trusted_code(path, nested)
+    require_trusted_code(path, nested, trusts_code(overrides))
     return _single_values({"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)})
 
 

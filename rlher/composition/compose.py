@@ -13,7 +13,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import validate, values_by_key
 from rlher.config.training import TrainConfig
-from rlher.config.trust import require_trusted_code
+from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean
 
 Config = TypeVar("Config")
@@ -36,7 +36,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_overrides(overrides)
     if str(values.get("total_timesteps")).startswith("+"):
         raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
-    trust_code = str(values.get("trust_code")).lower() == "true"
+    trust_code = trusts_code(values)
     config: Any = schema()
     choices = {field.name: field.metadata.get("choice") for field in fields(config) if field.name in ("algo", "env")}
     choices |= {group: str(values.pop(group)) for group in choices if group in values}
@@ -72,8 +72,8 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     if file is None:
         return EnvConfig(name)
     config = read_env(file)
-    if is_yaml_path(name) and not trust_code:
-        require_trusted_code(file, {"env": asdict(config)})
+    if is_yaml_path(name):
+        require_trusted_code(file, {"env": asdict(config)}, trust_code)
     return config
 
 
@@ -90,8 +90,8 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
     assign(config, recipe, f"recipe {name} does not fit algo={config.algo.name}, which has no key")
     # Values are compared before and after, because a file can write a key in several ways.
-    if is_yaml_path(name) and not trust_code:
-        require_trusted_code(Path(name), asdict(config), before)
+    if is_yaml_path(name):
+        require_trusted_code(Path(name), asdict(config), trust_code, before)
 
 
 def _read_recipe(name: str) -> dict[str, Any]:

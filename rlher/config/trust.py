@@ -15,6 +15,7 @@ import hmac
 import os
 import secrets
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,22 @@ class UntrustedCode(UserError):
         self.key = key
 
 
-def require_trusted_code(path: Path, values: Any, trusted: Any = None) -> None:
+def trusts_code(overrides: Mapping[str, Any]) -> bool:
+    """Return whether overrides have ``--trust-code``, as a value or as text, alone or in the list of a sweep."""
+    value = overrides.get("trust_code")
+    values = value if isinstance(value, list) else [value]
+    return any(str(each).lower() == "true" for each in values)
+
+
+def require_trusted_code(path: Path, values: Any, trust_code: bool, trusted: Any = None) -> None:
     """Raise UntrustedCode if a file names code, or may name it, and the user did not sign the file.
 
     :param values: the config after the file was applied, as nested mappings; some keys may be missing.
-    :param trusted: the config before it; code named there is allowed.
+    :param trust_code: whether the user gave ``--trust-code``; then any code is allowed.
+    :param trusted: the config before the file was applied; code named there is allowed.
     """
+    if trust_code:
+        return
     known = _named_code(trusted)
     unknown = [code for code in _named_code(values) if code not in known]
     if unknown and not is_signed(path):

@@ -36,8 +36,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
         near = runs[-1].parent if runs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
-    if not trust_code:
-        require_trusted_code(folder / CONFIG, asdict(config))
+    require_trusted_code(folder / CONFIG, asdict(config), trust_code)
     return RunFolder(folder, config)
 
 

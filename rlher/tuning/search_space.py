@@ -58,9 +58,9 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     """
     space: SearchSpace = {}
     for key, leaf in _leaves(_read(name)):
-        if is_yaml_path(name) and not config.trust_code:
+        if is_yaml_path(name):
             for choice in leaf.get("choices") or []:
-                require_trusted_code(Path(name), unflatten({key: choice}))
+                require_trusted_code(Path(name), unflatten({key: choice}), config.trust_code)
         if config.algo.name in leaf.pop("only", [config.algo.name]):
             space[key] = _distribution(key, leaf, config)
     return space
