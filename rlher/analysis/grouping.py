@@ -25,12 +25,12 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
 IGNORED_KEYS = {*irrelevant_keys("grouping"), *SHORT_NAMES}
-"""Keys in which runs of one experiment may differ: seed, length, machine, evaluation and output."""
+"""Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that are averaged: seeds of one configuration, or all runs pooled by ``--by``.
+    """Runs that are averaged: seeds of one agent, or all runs pooled by ``--by``.
 
     :param label: name of the group, unique within the environment.
     :param runs: at least one.
@@ -129,7 +129,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
 
 
 def separates_groups(key: str) -> bool:
-    """Return whether runs with different values of a config key are different experiments."""
+    """Return whether runs with different values of a config key belong to different agents."""
     return key not in IGNORED_KEYS and not key.startswith("meta.")
 
 
@@ -172,7 +172,7 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
 
 
 def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Return the config keys in which the runs are different experiments: a row per run, values as text."""
+    """Return the config keys that make the runs different agents: a row per run, values as text."""
     values = [{key: str(value) for key, value in run.config.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]

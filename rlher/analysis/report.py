@@ -175,7 +175,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
 
     Each table has a row per key and a column per group, with the distinct values of its runs as text. Differing keys
-    that distinguish experiments come first, then seed and versions.
+    that distinguish agents come first, then seed and versions.
     """
     runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
     names = sorted(map(str, runs), key=lambda name: not separates_groups(name))
