@@ -177,13 +177,14 @@ class Run:
             config = changed_config(self.config, overrides)
             _finished_run(*start.resume(self._run, config, command_line))
         finally:
-            self._reload()
+            with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
+                self._reload()
         return self
 
     def _reload(self) -> None:
         """Read the config again, and forget the model."""
-        self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
         self.__dict__.pop("model", None)
+        self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
 
     def __repr__(self) -> str:
         result = self.result
@@ -403,16 +404,17 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     return write_report(compose(ReportConfig, overrides), command_line)
 
 
-def check(env: str, **keys: Any) -> dict[str, Any]:
+def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]:
     """Check an environment against the contract of a goal environment; return what ``rlher check --json`` prints.
 
+    :param seed: of the episodes played.
     :param env, keys: as in :func:`make_env`.
     :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
     :raises UserError: there is no such environment, or it cannot be made.
     """
     from rlher.envs.contract import check_goal_env
 
-    config = _compose_env(env, keys)
+    config = _compose_env(env, keys, seed)
     return check_goal_env(config.env, config.seed).to_json()
 
 
@@ -465,9 +467,9 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
 
 
-def _compose_env(env: str, keys: Mapping[str, Any]) -> Any:
+def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed) -> CheckConfig:
     of_env = {name if name == "trust_code" else f"env.{name}": value for name, value in keys.items()}
-    return compose(CheckConfig, _overrides({"env": env, **of_env}))
+    return compose(CheckConfig, _overrides({"env": env, "seed": seed, **of_env}))
 
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:

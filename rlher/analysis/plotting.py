@@ -126,11 +126,10 @@ def plot(config: PlotConfig) -> list[str]:
         figure.savefig(picture, format=Path(name).suffix[1:].lower())
         with output_file(Path(name)) as temporary:
             temporary.write_bytes(picture.getvalue())
-    if not config.csv:
-        return pictures
-    with output_file(Path(config.csv)) as temporary:
-        temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
-    return [*pictures, config.csv]
+    if config.csv:
+        with output_file(Path(config.csv)) as temporary:
+            temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
+    return [*pictures, config.csv] if config.csv else pictures
 
 
 class CurvesFigure(Figure):

@@ -92,11 +92,9 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    resumes = name == "train" and "--resume" in words
-    if resumes:  # the run is one of the other words, before or after the flag
-        line = flags.parse(name, [word for word in words if word != "--resume"], command.keys["resume"])
-    else:
-        line = flags.parse(name, words)
+    resumes = name == "train" and "--resume" in words  # the run is one of the other words, before or after the flag
+    others = [word for word in words if word != "--resume"] if resumes else words
+    line = flags.parse(name, others, command.keys["resume"] if resumes else None)
     if is_rl_zoo_line:
         note(f"read as: {line}")
     if name == "train" and (resumes or line.overrides.get("resume", [None]) != [None]):

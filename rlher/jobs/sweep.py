@@ -97,9 +97,8 @@ class SweepRun:
         started = self.state != WAITING
         ended = self.state in (FAILED, FINISHED)
         share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
-        return ProgressRow(
-            self.name, self.state, cells, started, is_printed=started, share=share, reason=str(self.error or "")
-        )
+        reason = str(self.error or "")
+        return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=reason)
 
 
 class Sweep(JobSource):

@@ -97,7 +97,7 @@ def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
         assert rlher.load(run.folder / f"{name}_model.zip").folder == run.folder
 
 
-def test_a_finished_run_is_extended(run: rlher.Run) -> None:
+def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other, before = rlher.load(run.folder), run.model
     longer = run.resume(total_timesteps="+30")
     assert longer is run
@@ -108,6 +108,14 @@ def test_a_finished_run_is_extended(run: rlher.Run) -> None:
         with pytest.raises(UserError) as raised:
             longer.resume(**keys)
         assert "--resume" not in str(raised.value), "a command of the shell"
+
+    def fail(*_: object) -> None:
+        shutil.move(run.folder, "moved")
+        raise rlher.RunError("the disk is full")
+
+    monkeypatch.setattr("rlher.training.start.resume", fail)
+    with pytest.raises(rlher.RunError):
+        run.resume(total_timesteps="+30")
 
 
 @pytest.mark.parametrize("seed", [0, [0]])
@@ -136,8 +144,8 @@ def test_seeds_are_trained_side_by_side_and_continued(tmp_path: Path, monkeypatc
 
 
 def test_check_returns_what_the_command_prints(capsys: pytest.CaptureFixture) -> None:
-    found = rlher.check("BitFlipping-v0", kwargs={"n_bits": 4})
-    assert main(["check", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "--json"]) == 0
+    found = rlher.check("BitFlipping-v0", seed=3, kwargs={"n_bits": 4})
+    assert main(["check", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "--seed=3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found))
     assert found["ok"]
 
@@ -280,12 +288,8 @@ def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: 
         pass
 
 
-def test_enjoy_returns_the_video(run: rlher.Run) -> None:
+def test_enjoy_and_export_return_what_they_wrote(run: rlher.Run) -> None:
     assert run.enjoy(episodes=1) == run.folder / "enjoy.mp4"
-    assert (run.folder / "enjoy.mp4").exists()
-
-
-def test_export_writes_a_folder_for_stable_baselines3(run: rlher.Run) -> None:
     assert run.export() == run.folder / "export"
     folder = run.export("elsewhere", format="sb3")
     assert folder == Path("elsewhere").absolute()
