@@ -23,7 +23,7 @@ from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
-from rlher.her.strategies import Strategy, mix, resolve_strategy
+from rlher.her.strategies import Strategy, resolve_strategy
 from rlher.her.trajectories import Trajectory, store_demonstrations
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -145,7 +145,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
         )
         if goal_part_weights is not None:
-            _require_goal_parts(goal_part_weights, goal_size, n_steps, strategy)
+            _require_goal_parts(goal_part_weights, goal_size)
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -443,9 +443,7 @@ def _goal_size(observation_space: spaces.Space) -> int:
     return achieved
 
 
-def _require_goal_parts(weights: Sequence[float], goal_size: int, n_steps: int, strategy: Strategy) -> None:
-    """Raise ValueError unless each of several equal parts of a goal has a weight, and the options allow parts."""
+def _require_goal_parts(weights: Sequence[float], goal_size: int) -> None:
+    """Raise ValueError unless each of several equal parts of a goal has a weight."""
     if len(weights) < 2 or goal_size % len(weights) or min(weights) < 0 or not sum(weights) > 0:
         raise ValueError(f"goal_part_weights={weights!r} is invalid; give one weight for each part of equal size.")
-    if n_steps > 1 or (isinstance(strategy, partial) and strategy.func is mix):
-        raise ValueError("goal_part_weights (relay sub-goals) needs n_steps=1 and another strategy than mix.")

@@ -52,16 +52,24 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
     return buffer
 
 
-def test_a_batch_holds_one_goal_per_transition_and_its_reward():
-    batch = make_buffer().sample(4000)
+@pytest.mark.parametrize(("strategy", "second_share"), [("future", 0.3), ("mix", 0.8 * 0.3 + 0.2 * 0.5)])
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_a_batch_holds_one_goal_per_transition_and_its_reward(strategy: str, second_share: float, n_steps: int):
+    buffer = make_buffer(goal_selection_strategy=strategy, n_steps=n_steps, gamma=0.9)
+    batch = buffer.sample(4000)
     goals, next_goals = batch.observations["desired_goal"].numpy(), batch.next_observations["desired_goal"].numpy()
     assert np.array_equal(goals, next_goals)
     used = (goals.reshape(-1, 2, SIZE) != 0).any(axis=2)
     assert (used.sum(axis=1) == 1).all()
-    assert abs(used[800:, 1].mean() - 0.3) < 0.03  # the first fifth keep their goals
-    expected = reward(batch.next_observations["achieved_goal"].numpy(), goals, {})
-    assert np.array_equal(batch.rewards.numpy().ravel(), expected)
-    assert set(expected[800:]) == {-1.0, 0.0}
+    assert abs(used[800:, 1].mean() - second_share) < 0.03  # the first fifth keep their goals
+    achieved = buffer.storage.rows["obs"]["achieved_goal"][: 60 * LENGTH]
+    starts = [np.flatnonzero((achieved == row).all(axis=1))[0] for row in batch.observations["achieved_goal"].numpy()]
+    expected = np.zeros(len(starts))
+    for row, start in enumerate(starts):
+        steps = buffer.storage.next_achieved[start : start + min(n_steps, LENGTH - start % LENGTH)]
+        expected[row] = reward(steps, goals[row], {}) @ 0.9 ** np.arange(len(steps))
+    np.testing.assert_allclose(batch.rewards.numpy().ravel(), expected, rtol=1e-6)
+    assert expected[800:].max() == 0
 
 
 @pytest.mark.parametrize("n_sampled_goal", [0, 4])

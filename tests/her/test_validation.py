@@ -32,8 +32,6 @@ def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
         ({"copy_info_dict": True}, "copy_info_dict"),
         ({"goal_selection_strategy": "past"}, "future"),
         ({"priority": "best"}, "td_error"),
-        ({"goal_part_weights": (0.5, 0.5), "n_steps": 3}, "goal_part_weights"),
-        ({"goal_part_weights": (0.5, 0.5), "goal_selection_strategy": "mix"}, "goal_part_weights"),
         ({"goal_part_weights": (1.0,)}, "goal_part_weights"),
         ({"goal_part_weights": (0.0, 0.0)}, "goal_part_weights"),
         ({"goal_part_weights": (1.0, -0.5)}, "goal_part_weights"),
