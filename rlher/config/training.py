@@ -20,6 +20,9 @@ from rlher.config.key import (
 LOGGERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
 
+DEFAULT_EVALUATIONS = 20
+"""Number of evaluations of a run if ``eval.freq`` is null."""
+
 
 @dataclass
 class EngineConfig:
@@ -48,7 +51,7 @@ class EvalConfig:
 
     freq: int | None = experiment_key(
         None,
-        "steps between evaluations; null: a twentieth of the run",
+        f"steps between evaluations; null: {DEFAULT_EVALUATIONS} evaluations in a run",
         low=1,
         matters_for=["experiment", "recipe", "resume"],
     )
@@ -106,7 +109,7 @@ class TrainConfig:
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = runtime_key(
         "auto",
-        "where environments run; auto: subproc if n_envs > 1, or for engine.overlap with two cores",
+        "where environments run; auto: subproc with two cores, if n_envs > 1 or engine.overlap",
         choices=("auto", "dummy", "subproc"),
     )
     device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")

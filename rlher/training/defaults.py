@@ -7,7 +7,7 @@ from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import find_compiler
 from rlher.algos.precision import has_fast_bf16, is_bf16_faster
-from rlher.config.training import TrainConfig
+from rlher.config.training import DEFAULT_EVALUATIONS, TrainConfig
 from rlher.training.process_plan import layer_sizes, process_plan
 
 MIN_UPDATES = 10_000
@@ -42,7 +42,7 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
         )
     if config.eval.workers is None and plan.eval_workers > 1:
         notes.append(f"eval.workers={plan.eval_workers}: processes that evaluate while training continues")
-    freq = config.eval.freq or max(config.total_timesteps // 20, 1)
+    freq = config.eval.freq or max(config.total_timesteps // DEFAULT_EVALUATIONS, 1)
     evaluation = replace(config.eval, freq=freq, workers=plan.eval_workers)
     config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
     compilation = _choose_compilation(config, notes)

@@ -3,9 +3,9 @@
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 
+from rlher.config.training import DEFAULT_EVALUATIONS
 from rlher.config.tuning import OptimizeConfig
 
-DEFAULT_EVALUATIONS = 20  # evaluations of a run if eval.freq is null
 STARTUP_TRIALS = 5
 
 

@@ -76,9 +76,8 @@ def _search(
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND, command + "\n")
     runner = SearchTrialRunner(config, study.study_name, space, folder, command)
-    n_candidates = config.rerun_best + 1
     if config.progress:
-        reruns_text = f"{n_candidates} candidates × {config.rerun_seeds} seeds"
+        reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
         note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
     jobs = TrialJobs(study, runner, config.n_trials, f"{folder.name}, search")
     try:
