@@ -54,7 +54,7 @@ def collect(config: CollectConfig) -> Collected:
         is kept.
     """
     source = find_agent_or_controller(config)
-    # Of repeated steps the last one's reward counts, as in training.
+    # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
     with closing(make_env(source.env, training=True)) as env:
         policy = source.make_policy(env)
         folder = new_folder(config.output, f"{source.env.label}-{source.short_name}")

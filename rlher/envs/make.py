@@ -26,7 +26,9 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: whether it is used for training: relay sub-goals and ``reward_offset`` apply.
+    :param training: make it as training sees it: relay sub-goals are shown, ``reward_offset`` is added, ``info`` has
+        the diagnostics of an episode if ``config.success_reward`` is set, and the reward of a repeated action is that
+        of its last step, not the sum.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises RunError: its constructor raised without any arguments from the user.
     """
