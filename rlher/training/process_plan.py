@@ -1,8 +1,8 @@
 """The threads and worker processes of a run.
 
-By default, environments run in worker processes, at most one per core, if there is more than one environment or core.
-Then updates run while the environments step, and an environment that hangs or dies is replaced. Evaluations run in
-worker processes beside training, one per core.
+By default, a run with several cores has environments in worker processes, at most one per core. Then updates run while
+the environments step, and an environment that hangs or dies is replaced. Evaluations run in worker processes beside
+training, one per core. A run with one core has no worker processes.
 
 Nothing here imports torch, see :mod:`rlher.training.start`.
 """
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import values_and_code_names
+
+RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the fork server of a run imports, so that its worker processes start at once."""
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
@@ -37,7 +40,7 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
     """Return the number of torch's threads, where environments run, and the number of evaluation workers.
 
     With overlap, each environment process gets a core and torch gets the rest. With ``threads=1``, which is set where
-    runs share a machine, a run uses one core.
+    runs share a machine, a run uses one core, unless its config asks for worker processes.
 
     :param on_cpu: whether the networks are on the CPU.
     """
@@ -48,8 +51,8 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
     if vec_env == "auto":
         # With one environment on two cores, wide networks use both cores for updates.
         needs_both_cores = on_cpu and config.threads is None and cores == 2 and useful_threads >= 2
-        has_free_core = config.engine.overlap and cores > 1 and not needs_both_cores
-        vec_env = "subproc" if config.n_envs > 1 or has_free_core else "dummy"
+        is_useful = config.n_envs > 1 or (config.engine.overlap and not needs_both_cores)
+        vec_env = "subproc" if cores > 1 and is_useful else "dummy"
     reserved = config.n_envs if vec_env == "subproc" and config.engine.overlap else 0
     threads = config.threads or max(min(useful_threads, cores - reserved), 1)
     eval_workers = config.eval.workers

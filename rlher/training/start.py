@@ -10,13 +10,10 @@ from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core.errors import UserError
 from rlher.core.workers import start_fork_server
 from rlher.run.run_folder import RunFolder
-from rlher.training.process_plan import process_plan
+from rlher.training.process_plan import RUN_WORKER_MODULES, process_plan
 
 if TYPE_CHECKING:
     from rlher.training.result import RunResult
-
-RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the fork server of a run imports, so that its worker processes start at once."""
 
 
 def train(config: LauncherConfig, command_line: str) -> "tuple[RunFolder, RunResult]":

@@ -386,8 +386,8 @@ def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path
     (tmp_path / "script.py").write_text(
         "import rlher\n"
         "print('script')\n"
-        "run = rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, recipe=None, n_envs=2,\n"
-        "                  total_timesteps=60, algo={'learning_starts': 40},\n"
+        "run = rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, recipe=None,\n"
+        "                  vec_env='subproc', total_timesteps=60, algo={'learning_starts': 40},\n"
         "                  eval={'episodes': 2, 'final_episodes': 2, 'freq': 60})\n"
         "print(run.result['status'])\n"
     )

@@ -153,7 +153,7 @@ def test_compute_reward_asks_no_worker(group):
         envs.get_attr("metadata", indices=[0])
 
 
-TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", *TINY)
+TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", "vec_env=subproc", *TINY)
 
 
 @pytest.mark.parametrize("normalised", ["true", pytest.param("false", marks=pytest.mark.slow)])

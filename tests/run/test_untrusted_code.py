@@ -113,7 +113,7 @@ def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> No
     [
         (
             "multiprocessing",
-            "rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, total_timesteps=60, n_envs=2)",
+            "rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, total_timesteps=9, vec_env='subproc')",
         ),
         ("ctypes", "rlher.make_env('FetchReach-v4')"),
     ],

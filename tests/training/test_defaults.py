@@ -57,7 +57,7 @@ LARGE_CRITIC = replace(LARGE, net_arch=[64], policy_kwargs={"net_arch": {"pi": [
         (SMALL, 8, {}, (1, "subproc")),
         (SMALL, 2, {}, (1, "subproc")),
         (SMALL, 1, {}, (1, "dummy")),
-        (SMALL, 2, {"threads": 1}, (1, "dummy")),
+        (SMALL, 2, {"threads": 1, "n_envs": 2}, (1, "dummy")),
         (SMALL, 2, {"vec_env": "dummy"}, (1, "dummy")),
         (SMALL, 2, {"engine": EngineConfig(overlap=False)}, (1, "dummy")),
         (SACConfig(name="sac", net_arch=[]), 8, {}, (1, "subproc")),

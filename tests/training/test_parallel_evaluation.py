@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
         (TrainConfig(), 1, 0),
         (TrainConfig(), 64, process_plan.MAX_EVAL_WORKERS),
         (TrainConfig(threads=1), 2, 0),
-        (TrainConfig(threads=1, n_envs=2), 2, 1),
+        (TrainConfig(threads=1, n_envs=2), 2, 0),
         (TrainConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
         (TrainConfig(eval=EvalConfig(workers=0)), 2, 0),
     ],
