@@ -77,9 +77,6 @@ def _summary_row(group: Group) -> list[Cell]:
     rate = float(stats.iqm(finals))
     low, high = map(float, stats.bootstrap_interval([finals], stats.iqm, _wilson([group])))
     crash_rate = float(pd.Series([run.final("crash_rate") for run in group.runs]).mean())
-    steps = {level: np.array([run.first_reaching(level / 100) for run in group.runs]) for level in STEPS_TO}
-    medians = {level: float(np.median(per_run)) for level, per_run in steps.items()}
-    never = {level: int(np.isinf(per_run).sum()) for level, per_run in steps.items()}
     seconds = float(np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs]))
     minutes = f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING
     timesteps = max(run.timesteps for run in group.runs)
@@ -90,24 +87,21 @@ def _summary_row(group: Group) -> list[Cell]:
         Cell("final success", _percent(rate, low, high), {"success_rate": rate, "low": low, "high": high}),
         Cell("per seed", " / ".join(f"{100 * final:.0f}" for final in finals), {"per_seed": finals.tolist()}),
         Cell(METRICS_BY_NAME["crash_rate"].axis, _percent(crash_rate), {"crash_rate": crash_rate}),
-        *(
-            Cell(
-                f"steps to {level}%",
-                _steps_text(medians[level], never[level], len(finals)),
-                {f"steps_to_{level}": medians[level], f"never_{level}": never[level]},
-            )
-            for level in STEPS_TO
-        ),
+        *(_steps_cell(group, level) for level in STEPS_TO),
         Cell(f"minutes to {TARGET_PERCENT}%", minutes, {f"seconds_to_{TARGET_PERCENT}": seconds}),
         Cell("steps", f"{timesteps:,}", {"timesteps": timesteps}),
     ]
 
 
-def _steps_text(median: float, never: int, seeds: int) -> str:
-    """Return the steps to a success rate, and how many of the seeds never reached it."""
+def _steps_cell(group: Group, level: int) -> Cell:
+    """Return the steps to a success rate in per cent, and how many of the seeds never reached it."""
+    steps = np.array([run.first_reaching(level / 100) for run in group.runs])
+    median, seeds = float(np.median(steps)), len(steps)
+    never = int(np.isinf(steps).sum())
+    text = f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
     if np.isinf(median):
-        return "never" if never == seeds else f"never in {never} of {seeds}"
-    return f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
+        text = "never" if never == seeds else f"never in {never} of {seeds}"
+    return Cell(f"steps to {level}%", text, {f"steps_to_{level}": median, f"never_{level}": never})
 
 
 def summary_by_environment(groups: Sequence[Group]) -> Table:
@@ -162,14 +156,13 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
     low, high = map(float, stats.bootstrap_interval(finals, stats.iqm, (wilson_low, wilson_high)))
     gap_wilson = (1 - wilson_high, 1 - wilson_low)
     gap_low, gap_high = map(float, stats.bootstrap_interval(finals, stats.optimality_gap, gap_wilson))
+    gap_numbers = {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
     return [
         Cell("agent", agent),
         Cell("environments", ", ".join(group.env for group in tasks)),
         Cell("runs", str(runs), {"runs": runs}),
         Cell("interquartile mean", _percent(iqm, low, high), {"iqm": iqm, "low": low, "high": high}),
-        Cell(
-            "optimality gap", _percent(gap, gap_low, gap_high), {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
-        ),
+        Cell("optimality gap", _percent(gap, gap_low, gap_high), gap_numbers),
     ]
 
 

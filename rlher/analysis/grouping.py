@@ -72,8 +72,10 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
     if by or not _are_groups(sources):
         without_copies = {run.folder.resolve(): run for run in chain(*runs_by_source)}
         return group_runs(list(without_copies.values()), by)
-    labels = [name or label for (_, name), label in zip(sources, folder_labels([*sources.values()]), strict=True)]
-    return _make_groups((label, run) for label, runs in zip(labels, runs_by_source, strict=True) for run in runs)
+    labelled: list[tuple[str, LoadedRun]] = []
+    for (_, name), label, runs in zip(sources, folder_labels([*sources.values()]), runs_by_source, strict=True):
+        labelled += [(name or label, run) for run in runs]
+    return _make_groups(labelled)
 
 
 def _are_groups(sources: Collection[tuple[Path, str]]) -> bool:
@@ -93,9 +95,8 @@ def output_beside(config: RunsConfig, name: str) -> Path:
 
     :param name: of the file.
     """
-    parent = Path(
-        os.path.commonpath([Path(split_named_folder(run)[0]).absolute() for run in config.runs or [config.logs]])
-    )
+    folders = [split_named_folder(run)[0] for run in config.runs or [config.logs]]
+    parent = Path(os.path.commonpath([Path(folder).absolute() for folder in folders]))
     if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
         parent = Path(config.logs).absolute()
     return display_path(parent / name)
@@ -184,8 +185,8 @@ def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
     values_in_label = table[_keys_in_label(table, runs)].to_dict("records")
     for run, values in zip(runs, values_in_label, strict=True):
         parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
-        # Runs that do not differ are called by their algorithm and strategy.
-        yield ", ".join(filter(None, [label, *parts])) or ", ".join(str(run.config[key]) for key in DEFAULT_BY), run
+        algorithm_and_strategy = ", ".join(str(run.config[key]) for key in DEFAULT_BY)
+        yield ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy, run
 
 
 def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:

@@ -128,7 +128,8 @@ def render(
         commands=read_commands,
         duration=_duration,
     )
-    return _escape_lines(page)
+    # A copied command would bring control characters to a terminal.
+    return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
 
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
@@ -148,11 +149,6 @@ def _duration(run: LoadedRun) -> str:
     """Return the wall-clock time of a run, with a comma before it; empty if it is not known."""
     seconds = run.final("wall_seconds")
     return "" if np.isnan(seconds) else f", {format_seconds(seconds)}"
-
-
-def _escape_lines(page: str) -> str:
-    """Escape control characters, which a copied command would bring to a terminal."""
-    return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
 
 
 def _read(name: str) -> str:

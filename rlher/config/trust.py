@@ -54,11 +54,9 @@ def require_trusted_code(path: Path, values: Any, trust_code: bool, trusted: Any
     :param trust_code: whether the user gave ``--trust-code``; then any code is allowed.
     :param trusted: the config before the file was applied; code named there is allowed.
     """
-    if trust_code:
-        return
     known = _named_code(trusted)
     unknown = [code for code in _named_code(values) if code not in known]
-    if unknown and not is_signed(path):
+    if unknown and not (trust_code or is_signed(path)):
         raise UntrustedCode(path, *unknown[0])
 
 
