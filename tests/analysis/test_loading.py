@@ -12,8 +12,6 @@ from rlher.core.console import collected_warnings
 from tests.analysis.conftest import load_group, notes_about
 from tests.conftest import Make
 
-LOGS = Path(__file__).parents[2] / "logs"
-
 
 def test_trials_and_what_comes_with_a_checkout_are_read_only_if_named(make_run: Make, three_seeds, tmp_path) -> None:
     make_run("optuna/study/trials/0/sac/Some-v0_1", algo={"learning_rate": 0.1})
@@ -22,7 +20,8 @@ def test_trials_and_what_comes_with_a_checkout_are_read_only_if_named(make_run: 
     runs = loading.read_runs(str(tmp_path / "logs"))
     assert [run.folder.name for run in runs] == [f"Some-v0_{number}" for number in (0, 1, 2, 3, 10)]
     assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))) == 1
-    assert not {"agents", "benchmark"} & {folder.parts[len(LOGS.parts)] for folder in loading.run_folders(LOGS)}
+    logs = loading.CHECKOUT_LOGS
+    assert not {"agents", "benchmark"} & {folder.relative_to(logs).parts[0] for folder in loading.run_folders(logs)}
 
 
 def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> None:
