@@ -127,7 +127,7 @@ class ActorCritic(FastUpdate):
         self._update_learning_rate([self.actor.optimizer])
         for _ in range(updates):
             samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            distances, _ = self._distances(self._features(samples.observations), samples.actions)
+            distances, _ = self._squared_distances(self._features(samples.observations), samples.actions)
             loss = distances.mean()
             # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
@@ -137,14 +137,14 @@ class ActorCritic(FastUpdate):
 
         ``options.q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
         """
-        distances, actor_actions = self._distances(obs, actions)
+        distances, actor_actions = self._squared_distances(obs, actions)
         if self.options.q_filter:
             is_better = self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, actor_actions)
             distances = distances * is_better
         bc_loss = distances.mean()
         return loss + self.options.bc_weight * bc_loss, bc_loss.detach()
 
-    def _distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def _squared_distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
         actor_actions = self.act(obs, deterministic=True, forward=self.forward)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions

@@ -123,5 +123,5 @@ def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: 
     # The model seeds its action space, which all environments of a class may share.
     venv.action_space = copy.deepcopy(venv.action_space)
     model = build_inference_model(config, venv, device)
-    model_file.load_policy(file, model)
+    model_file.load_policy_weights(file, model)
     return model

@@ -153,7 +153,7 @@ def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[s
     model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         trained = build_inference_model(config, venv, "cpu")
-        model_file.load_policy(path, trained)
+        model_file.load_policy_weights(path, trained)
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
         model_file.load_parameters(path, model)

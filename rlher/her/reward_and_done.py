@@ -67,13 +67,13 @@ class RewardStatistics:
         return self.values if len(self.values) == 2 else []
 
     @property
-    def success_reward(self) -> float | None:
+    def observed_success_reward(self) -> float | None:
         """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
         is_known = self.sparse_values and self.reward_at_goal == self.sparse_values[1]
         return self.sparse_values[1] if is_known else None
 
     @property
-    def ends_on_success(self) -> bool:
+    def observed_ends_on_success(self) -> bool:
         """Whether most of the transitions that reached their goal were terminal."""
         return self.ended_at_goal > self.went_on_at_goal
 
@@ -144,14 +144,15 @@ class RewardAndDone:
     @property
     def success_threshold(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
-        return self.statistics.success_reward if self.success_reward is None else self.success_reward
+        return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
 
     @property
     def done_mode(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
         if self.relabel_done == "keep" or self.success_threshold is None:
             return "keep"
-        ends_on_success = self.statistics.ends_on_success if self.ends_on_success is None else self.ends_on_success
+        observed = self.statistics.observed_ends_on_success
+        ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
         return "success" if self.relabel_done == "success" or ends_on_success else "keep"
 
     # --------------------------------------------------------------------------- rewards under new goals
@@ -166,19 +167,19 @@ class RewardAndDone:
         :param goals: (n, …) the new goals.
         """
         goal_rewards = self._compute_reward(storage, positions, goals)
-        done = self.done(goal_rewards, rows["terminated"], rows["reward"] - rows["goal_independent"])
-        return goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards, done
+        rewards = goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards
+        return rewards, self.done(goal_rewards, rows)
 
-    def done(self, goal_rewards: Floats, terminated: Bools, original_goal_rewards: Floats) -> Bools:
+    def done(self, goal_rewards: Floats, rows: NDArray) -> Bools:
         """Return (n,) ``done`` of transitions under new goals.
 
         :param goal_rewards: (n,) ``compute_reward`` under the new goals.
-        :param terminated: (n,) whether the transition was terminal under its original goal, time-outs excepted.
-        :param original_goal_rewards: (n,) ``compute_reward`` under the original goals.
+        :param rows: (n,) packed rows of the transitions.
         """
         if self.done_mode == "keep":
-            return terminated
-        is_failure = terminated & ~self.is_reached(original_goal_rewards)  # a crash stays terminal under any goal
+            return rows["terminated"]
+        original_goal_rewards = rows["reward"] - rows["goal_independent"]
+        is_failure = rows["terminated"] & ~self.is_reached(original_goal_rewards)  # a crash ends under any goal
         return self.is_reached(goal_rewards) | is_failure
 
     def is_reached(self, goal_rewards: Floats) -> Bools:

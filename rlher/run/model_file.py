@@ -76,7 +76,7 @@ def _misfit(error: Exception) -> str:
     return f"its networks differ ({details[0][:160]})" if details else "its networks differ"
 
 
-def load_policy(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
+def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
     """Load a file's policy weights into a freshly built model.
 
     :raises UserError: the file is missing, damaged, or belongs to another model.

@@ -133,4 +133,5 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert unknown.done_mode == "keep", "one value alone may be failure or success"
     maze = RewardAndDone(None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
-    assert maze.done(np.array([1.0, 0.0]), np.array([False, False]), np.zeros(2)).tolist() == [True, False]
+    rows = np.zeros(2, [("reward", float), ("goal_independent", float), ("terminated", bool)])
+    assert maze.done(np.array([1.0, 0.0]), rows).tolist() == [True, False]

@@ -58,7 +58,7 @@ def test_weights_that_are_not_finite_are_refused(saved) -> None:
     next(model.policy.parameters()).data.fill_(th.nan)
     model_file.save(path, model)
     with pytest.raises(UserError):
-        model_file.load_policy(path, untrained())
+        model_file.load_policy_weights(path, untrained())
 
 
 def rewrite(path: Path, compression: int, members: dict[str, bytes]) -> None:
@@ -88,7 +88,7 @@ def test_pickles_are_not_loaded(saved, tmp_path: Path) -> None:
     members = {"data": pickle.dumps(WritesFile(target)), "policy.pth": weights.getvalue()}
     rewrite(path, zipfile.ZIP_STORED, members)
     with pytest.raises(DamagedFile) as caught:
-        model_file.load_policy(path, untrained())
+        model_file.load_policy_weights(path, untrained())
     assert caught.value.path == path
     assert not target.exists()
 
@@ -105,7 +105,7 @@ def test_a_zip_bomb_is_refused(saved, member: str) -> None:
     else:
         rewrite(path, zipfile.ZIP_DEFLATED, {member: bytes(10**7)})
     with pytest.raises(DamagedFile, match=str(MAX_COMPRESSION)):
-        model_file.load_policy(path, untrained())
+        model_file.load_policy_weights(path, untrained())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
@@ -114,7 +114,7 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(DamagedFile):
-        model_file.load_policy(path, untrained())
+        model_file.load_policy_weights(path, untrained())
 
 
 @pytest.mark.parametrize("changed", ["observations", "actions"])
@@ -125,21 +125,21 @@ def test_a_changed_environment_is_refused(saved, changed: str) -> None:
     if changed == "actions":
         envs.action_space = Box(-2.0, 2.0, (4,), np.float32)
     with pytest.raises(UserError) as caught:
-        model_file.load_policy(path, build_inference_model(CONFIG, envs, "cpu"))
+        model_file.load_policy_weights(path, build_inference_model(CONFIG, envs, "cpu"))
     assert f" {changed} " in str(caught.value)
 
 
 def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
     path, _ = saved
     with pytest.raises(UserError) as missing:
-        model_file.load_policy(tmp_path / "none.zip", untrained())
+        model_file.load_policy_weights(tmp_path / "none.zip", untrained())
     assert str(tmp_path / "none.zip") in str(missing.value)
     wider = replace(CONFIG, algo=SACConfig(name="sac", net_arch=[16]))
     plain = replace(CONFIG, normalize=NormalizeConfig(enabled=False))
     for other in (wider, plain):
         with pytest.raises(UserError) as wrong:
-            model_file.load_policy(path, build_inference_model(other, make_vec_env(ENV), "cpu"))
+            model_file.load_policy_weights(path, build_inference_model(other, make_vec_env(ENV), "cpu"))
         assert str(wrong.value).startswith(f"{path} ")
     (tmp_path / "pipe.zip").symlink_to("/dev/zero")
     with pytest.raises(DamagedFile):
-        model_file.load_policy(tmp_path / "pipe.zip", untrained())
+        model_file.load_policy_weights(tmp_path / "pipe.zip", untrained())
