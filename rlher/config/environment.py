@@ -36,7 +36,9 @@ class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
     id: str = experiment_key("", "registered id, as for gymnasium.make")
-    name: str = experiment_key("", "name in the path of the run folder; empty: the id")
+    name: str = experiment_key(
+        "", "name in the path of the run folder; empty: the id", matters_for=["experiment", "grouping", "resume"]
+    )
     description: str = runtime_key("", "one line for `rlher list envs`")
     actions: str | None = runtime_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
     modules: list[str] = experiment_key([], "modules to import first, which register environments", may_name_code=True)

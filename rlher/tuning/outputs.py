@@ -123,13 +123,13 @@ def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"
     return (
-        f"{start}: trial {best.number} minus trial 0, {measure} on {n_seeds} fresh seeds each: "
+        f"{start}: trial {best.number} minus baseline, {measure} on {n_seeds} fresh seeds each: "
         f"{format_gain(best.gain)}, 95 % interval."
     )
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
-    env = config.env.label if config.env.label in conf_files("env") else config.env.id  # a recipe may set any label
+    env = config.env.label if config.env.label in conf_files("env") else config.env.id  # env.name is any text
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
     paths = {"demos": config.demos.path, "init_from": config.init_from}  # which a recipe does not hold
     return shlex.join([*words, *override_words({key: path for key, path in paths.items() if path})])

@@ -106,6 +106,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     base = train_config(config)
     identity = {
         **compared_values(base, "recipe"),
+        "env.name": base.env.name,
         "demos.path": base.demos.path,  # paths are in no recipe, but trials depend on them
         "init_from": base.init_from,
         "objective": config.objective,

@@ -19,6 +19,7 @@ def written(config: TrainConfig) -> dict:
 
 def test_defaults_are_left_out() -> None:
     config = dqn(n_bits=8)
+    config.env.name = "BitFlipping-v0"  # as a probe sets it
     assert written(config) == {"env": {"kwargs": {"n_bits": 8}, "max_episode_steps": 8}, "her": {"n_sampled_goal": 7}}
     assert recipe_text(config, ["a comment"]).startswith("# a comment\n")
 
