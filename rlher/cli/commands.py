@@ -28,6 +28,7 @@ from rlher.config.commands import (
 )
 from rlher.config.plugins import plugin_values
 from rlher.config.training import TrainCommandConfig, TrainConfig
+from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
@@ -72,7 +73,7 @@ def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     changes = dict(overrides)
     name = str(changes.pop("resume", None) or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
-    trust_code = changes.get("trust_code") is True
+    trust_code = trusts_code(changes)
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
     return _report_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
 

@@ -126,9 +126,14 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
     """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
     :param overrides: of the command line; they choose algorithm and environment, and may trust the file.
-    :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted.
+    :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
+        several algorithms or environments are chosen.
     """
-    algo, env = (",".join(map(str, overrides.get(group, []))) for group in ("algo", "env"))
+    algos, envs = (overrides.get(group) or [""] for group in ("algo", "env"))
+    if len(algos) > 1 or len(envs) > 1:
+        raise UserError(f"{path} has the values of one environment for one algorithm; run a command for each.")
+    env = str(envs[0])
+    algo = expand_overrides({"algo": algos[0]})["algo"] if algos[0] else ""  # of a class of the user's own, its base's
     entries = read_mapping(path)
     entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):

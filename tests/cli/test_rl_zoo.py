@@ -110,7 +110,9 @@ def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
 def test_values_that_a_file_leaves_out_are_those_of_sb3(rlher, algo: str) -> None:
     env = "BitFlipping-v0" if algo == "dqn" else "FetchReach-v4"
     Path("short.yml").write_text(f"{env}:\n  n_timesteps: 500\n  gamma: 0.5\n")
-    config = yaml.safe_load(rlher("--algo", algo, "--env", env, "-conf", "short.yml", "--cfg", "job").out)
+    line = ("--env", env, "-conf", "short.yml", "--algo")
+    assert rlher("train", "-m", *line, f"{algo},sac").code == 2
+    config = yaml.safe_load(rlher(*line, algo if algo == "dqn" else "rlher.algos.tqc:TQC", "--cfg", "job").out)
     assert config["total_timesteps"] == 500
     assert not config["normalize"]["enabled"]
     found = config["algo"]

@@ -12,7 +12,8 @@ from rlher.training import defaults, process_plan
 from rlher.training.defaults import resolve_defaults
 
 
-def test_open_values_are_resolved() -> None:
+def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_plan, "available_cores", lambda: 2)
     config = TrainConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=3001, action_repeat=5),
