@@ -31,7 +31,7 @@ from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
-from rlher.core.safe_files import finite_float, read_json
+from rlher.core.reading import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
 from rlher.training import start

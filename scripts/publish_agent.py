@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch as th
 
-from rlher.core.files import atomic_write
-from rlher.core.safe_files import open_zip, read_tensors
+from rlher.core.reading import open_zip, read_tensors
+from rlher.core.writing import atomic_write
 from rlher.run import lookup
 from rlher.run.model_file import ACTING_PREFIXES, POLICY, SPACES, read_timesteps
 from rlher.run.run_folder import MODELS, RunFolder

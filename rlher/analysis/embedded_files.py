@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_files import require_regular_file
+from rlher.core.reading import require_regular_file
 
 MAX_FILE_BYTES = 8_000_000
 """Size limit of one clip or picture."""

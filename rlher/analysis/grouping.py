@@ -16,7 +16,7 @@ from rlher.config.commands import RunsConfig
 from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.files import display_path
+from rlher.core.writing import display_path
 from rlher.run.run_folder import CONFIG
 
 DEFAULT_BY = ("algo", "her")

@@ -21,7 +21,7 @@ from rlher.config.training import EvalConfig, default_config
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.safe_files import finite_float, read_json, read_table, read_text
+from rlher.core.reading import finite_float, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 

@@ -25,9 +25,9 @@ from rlher.analysis.loading import short_name
 from rlher.config.commands import PlotConfig
 from rlher.core.console import csv_text, escape_control, warn
 from rlher.core.errors import UserError
-from rlher.core.files import output_file
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
 from rlher.core.stats import MIN_SEEDS
+from rlher.core.writing import output_file
 from rlher.envs.rendering import has_display
 from rlher.evaluation.metrics import METRICS
 from rlher.run.run_folder import safe_name

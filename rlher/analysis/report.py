@@ -28,9 +28,9 @@ from rlher.composition.override_syntax import override_text
 from rlher.config.commands import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
-from rlher.core.files import output_file
 from rlher.core.nested import flatten
-from rlher.core.safe_files import read_json
+from rlher.core.reading import read_json
+from rlher.core.writing import output_file
 from rlher.run.run_folder import METADATA, read_commands
 from rlher.tuning.study_folder import RERUNS, is_study
 

@@ -9,7 +9,7 @@ import pandas as pd
 from rlher.analysis.embedded_files import EmbeddedFile, embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
-from rlher.core.safe_files import read_json, read_table, read_text
+from rlher.core.reading import read_json, read_table, read_text
 from rlher.run.run_folder import read_commands
 from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 

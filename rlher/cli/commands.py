@@ -32,8 +32,8 @@ from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
-from rlher.core.files import display_path, output_file
 from rlher.core.signals import EXIT_INTERRUPTED
+from rlher.core.writing import display_path, output_file
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
@@ -91,7 +91,7 @@ def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
-    from rlher.core.safe_files import read_json
+    from rlher.core.reading import read_json
     from rlher.jobs.sweep import train_sweep
     from rlher.run.lookup import is_finished
     from rlher.run.run_folder import RESULT

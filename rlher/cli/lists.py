@@ -37,7 +37,7 @@ def strategies() -> list[Row]:
 
 def agents() -> list[Row]:
     """Return one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
-    from rlher.core.safe_files import read_json
+    from rlher.core.reading import read_json
     from rlher.run import lookup, run_folder
 
     rows = []

@@ -25,7 +25,7 @@ from rlher.core.console import note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
-from rlher.core.safe_files import dump_yaml
+from rlher.core.reading import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import set_values, validate
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
-from rlher.core.safe_files import YAML_SUFFIXES, read_yaml
+from rlher.core.reading import YAML_SUFFIXES, read_yaml
 
 CONF = Path(str(resources.files("rlher.conf")))
 

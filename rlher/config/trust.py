@@ -1,8 +1,8 @@
 """Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
 
-1. Nothing is unpickled, see :mod:`rlher.core.safe_files` and :mod:`rlher.run.model_file`.
+1. Nothing is unpickled, see :mod:`rlher.core.reading` and :mod:`rlher.run.model_file`.
 2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_trusted_code`.
-3. Files have a size limit and are regular files, see :mod:`rlher.core.safe_files`.
+3. Files have a size limit and are regular files, see :mod:`rlher.core.reading`.
 
 The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
 path of its folder, and of the folder in which the command ran, because modules are looked for there. The key is drawn
@@ -21,9 +21,9 @@ from typing import Any
 
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
-from rlher.core.files import sync
 from rlher.core.nested import value_at, values_and_code_names
-from rlher.core.safe_files import MAX_TEXT_BYTES, require_regular_file
+from rlher.core.reading import MAX_TEXT_BYTES, require_regular_file
+from rlher.core.writing import sync
 
 SIGNATURE_PREFIX = "# signature: "
 KEY_BYTES = 32

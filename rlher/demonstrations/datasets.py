@@ -24,8 +24,8 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from rlher.core.errors import DamagedFile, UserError, first_line
-from rlher.core.files import user_error_on_write
-from rlher.core.safe_files import MAX_COMPRESSION, read_json, require_regular_file
+from rlher.core.reading import MAX_COMPRESSION, read_json, require_regular_file
+from rlher.core.writing import user_error_on_write
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
 from rlher.her.trajectories import Trajectory
 

@@ -21,7 +21,7 @@ from rlher.config.commands import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
-from rlher.core.safe_files import read_json
+from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS

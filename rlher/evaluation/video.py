@@ -16,7 +16,7 @@ from PIL import Image
 from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
-from rlher.core.files import output_file
+from rlher.core.writing import output_file
 from rlher.envs.rendering import can_draw_goals, supports_rgb_array
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, distance_text

@@ -28,10 +28,10 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
 from rlher.core.errors import UserError, describe_error, require_package
-from rlher.core.files import display_path, user_error_on_write, write_json
 from rlher.core.nested import values_and_code_names
-from rlher.core.safe_files import finite_float, read_json
+from rlher.core.reading import finite_float, read_json
 from rlher.core.user_code import parse_class
+from rlher.core.writing import display_path, user_error_on_write, write_json
 from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module

@@ -10,7 +10,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.errors import DamagedFile, first_line
 from rlher.core.nested import unflatten
-from rlher.core.safe_files import dump_yaml, read_json
+from rlher.core.reading import dump_yaml, read_json
 from rlher.evaluation.metrics import format_cells
 from rlher.run.run_folder import METADATA, RunFolder, read_commands
 

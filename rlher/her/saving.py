@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.files import atomic_write
-from rlher.core.safe_files import open_arrays
+from rlher.core.reading import open_arrays
+from rlher.core.writing import atomic_write
 from rlher.her.storage import Storage
 
 FILE_VERSION = 13

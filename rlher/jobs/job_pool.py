@@ -24,7 +24,7 @@ from typing import Any
 from rlher.config.training import LauncherConfig
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
-from rlher.core.safe_files import require_safe_to_write
+from rlher.core.reading import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_fork_server
 from rlher.jobs.job_source import Job, JobSource

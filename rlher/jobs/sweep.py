@@ -27,8 +27,8 @@ from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.files import user_error_on_write
-from rlher.core.safe_files import finite_float, read_json, read_text
+from rlher.core.reading import finite_float, read_json, read_text
+from rlher.core.writing import user_error_on_write
 from rlher.jobs.job_pool import Pool, run_jobs, start_fork_server_for_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup

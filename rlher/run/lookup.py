@@ -11,7 +11,7 @@ from rlher.config.key import changed_values, compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.safe_files import read_json
+from rlher.core.reading import read_json
 from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
 
 

@@ -18,8 +18,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
-from rlher.core.files import write_bytes
-from rlher.core.safe_files import open_zip, read_tensors
+from rlher.core.reading import open_zip, read_tensors
+from rlher.core.writing import write_bytes
 
 SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"

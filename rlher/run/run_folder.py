@@ -23,9 +23,9 @@ from rlher.config.key import compared_values, set_value, set_values, validate, v
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
-from rlher.core.files import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.core.nested import flatten_sections
-from rlher.core.safe_files import dump_yaml, read_text, read_yaml
+from rlher.core.reading import dump_yaml, read_text, read_yaml
+from rlher.core.writing import display_path, sync, user_error_on_write, write_json, write_text
 from rlher.run.metadata import describe_run
 
 CONFIG = "config.yaml"

@@ -16,8 +16,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
-from rlher.core.files import write_bytes
 from rlher.core.rng import preserve_rng_state
+from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import load_model, task_policy, without_training_aids
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize

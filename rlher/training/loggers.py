@@ -25,11 +25,11 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from rlher.config.training import LOGGERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
-from rlher.core.files import atomic_write
 from rlher.core.nested import flatten
+from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
-from rlher.core.safe_files import finite_float, read_json
 from rlher.core.user_code import import_object, instantiate
+from rlher.core.writing import atomic_write
 from rlher.run.run_folder import METADATA, TRAINING_LOG, RunFolder
 from rlher.training.result import RunResult, Status
 

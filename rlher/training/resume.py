@@ -7,8 +7,8 @@ from pathlib import Path
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.core.errors import UserError
-from rlher.core.files import remove_unfinished, write_json, write_text
-from rlher.core.safe_files import read_json
+from rlher.core.reading import read_json
+from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state

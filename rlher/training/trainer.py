@@ -10,8 +10,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import ReportedError, RunError, UserError, describe_error, first_line, os_error_reason
-from rlher.core.files import write_json
 from rlher.core.signals import StopRequest
+from rlher.core.writing import write_json
 from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET

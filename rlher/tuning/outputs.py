@@ -18,9 +18,9 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
 from rlher.core.console import csv_text, escape_control, output_width, text_table
-from rlher.core.files import write_json, write_text
 from rlher.core.nested import unflatten
-from rlher.core.safe_files import dump_yaml
+from rlher.core.reading import dump_yaml
+from rlher.core.writing import write_json, write_text
 from rlher.tuning.baseline_comparison import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name

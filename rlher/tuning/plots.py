@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 from optuna.study import Study
 from optuna.visualization import matplotlib as optuna_plots
 
-from rlher.core.files import atomic_write
 from rlher.core.matplotlib_settings import SETTINGS
+from rlher.core.writing import atomic_write
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trials import completed_trials
 

@@ -7,7 +7,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from rlher.config.tuning import OBJECTIVES
-from rlher.core.safe_files import finite_float
+from rlher.core.reading import finite_float
 from rlher.evaluation.metrics import TARGET_PERCENT, EvaluationRows
 
 LAST_SHARE = 0.2

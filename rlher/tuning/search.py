@@ -18,8 +18,8 @@ from rlher.config.training import TrainConfig, default_config
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.console import note
 from rlher.core.errors import RunError, UserError
-from rlher.core.files import write_text
 from rlher.core.signals import interrupt_on_stop_signals
+from rlher.core.writing import write_text
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare

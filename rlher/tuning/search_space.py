@@ -20,7 +20,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode, require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten, unflatten
-from rlher.core.safe_files import finite_float, read_yaml
+from rlher.core.reading import finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
 SearchSpace = dict[str, BaseDistribution]

@@ -24,7 +24,7 @@ from rlher.config.key import changed_values
 from rlher.config.tuning import hide_password
 from rlher.core.console import format_seconds, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
-from rlher.core.safe_files import require_safe_to_write
+from rlher.core.reading import require_safe_to_write
 from rlher.tuning.study_folder import JOURNAL
 
 # The callback that retries a trial has been marked experimental since 2021; every command would print a warning.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlher.core.safe_files import read_yaml
+from rlher.core.reading import read_yaml
 
 HYPERPARAMS = Path(__file__).parents[2] / "hyperparams"
 PAIR = ("algo=dqn", "env=BitFlipping-v0")

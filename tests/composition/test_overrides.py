@@ -10,7 +10,7 @@ from rlher.composition.compose import changed_config, compose
 from rlher.composition.overrides import expand_overrides
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.safe_files import dump_yaml
+from rlher.core.reading import dump_yaml
 
 
 def test_values_become_what_their_keys_take() -> None:

@@ -17,7 +17,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.safe_files import MAX_COMPRESSION
+from rlher.core.reading import MAX_COMPRESSION
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import model_file
 

@@ -15,7 +15,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.files import atomic_write, write_text
+from rlher.core.writing import atomic_write, write_text
 from rlher.run import lookup, run_folder
 
 

@@ -15,8 +15,8 @@ from rlher.composition.override_syntax import override_text
 from rlher.config.environment import EnvConfig
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.files import display_path
-from rlher.core.safe_files import read_json, read_table, read_text, read_yaml, require_safe_to_write
+from rlher.core.reading import read_json, read_table, read_text, read_yaml, require_safe_to_write
+from rlher.core.writing import display_path
 from rlher.envs.make import make_env
 from rlher.export import play
 from rlher.run.run_folder import read_commands, read_config

@@ -26,8 +26,8 @@ from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.files import write_bytes
-from rlher.core.safe_files import read_json
+from rlher.core.reading import read_json
+from rlher.core.writing import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.files import UNFINISHED
+from rlher.core.writing import UNFINISHED
 from tests.conftest import TINY
 
 RUN = Path("logs/dqn/BitFlipping-v0_1")

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
-from rlher.core.files import sync, write_json
-from rlher.core.safe_files import require_regular_file
+from rlher.core.reading import require_regular_file
+from rlher.core.writing import sync, write_json
 
 MANIFEST = "checkpoint.json"
 KEPT_CHECKPOINTS = 2

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from rlher.algos.training_loop import TrainingLoop
+from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
-from rlher.core.safe_files import open_arrays
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODELS

@@ -1,4 +1,4 @@
-"""Files that may come from someone else: size limits, no code executed.
+"""Reading files that may come from someone else: size limits, no code executed.
 
 One function reads each kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
 :func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is appended to,
