@@ -1,13 +1,12 @@
 """Search spaces: a YAML shaped like a recipe, with a range or choices in place of each value.
 
 ``her: {n_sampled_goal: {low: 1, high: 8}}`` is a range, logarithmic with ``log: true``; ``{choices: [a, b]}`` is a
-choice; ``only: [sac, td3]`` restricts a key to these algorithms; ``defaults: [her]`` includes another space.
+choice; ``only: [sac, td3]`` restricts a key to these algorithms.
 """
 
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from rlher.config.key import dotted_keys, set_value, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode, require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten, unflatten
+from rlher.core.nested import unflatten
 from rlher.core.reading import finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
@@ -113,11 +112,7 @@ def format_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
 
 
-def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read a space and the spaces that it includes, whose keys it overrides.
-
-    :param included_by: the spaces that include this one, to detect a cycle.
-    """
+def _read(name: str) -> dict[str, Any]:
     file = find_conf_file("space", name)  # a path without suffix would be read without a check
     if file is None or not file.is_file():
         bundled = conf_files("space")
@@ -125,11 +120,7 @@ def _read(name: str, included_by: tuple[str, ...] = ()) -> dict[str, Any]:
     tree = read_yaml(file)
     if not isinstance(tree, dict):
         raise ValueError(f"{name} is not a mapping; write key: {{low: ..., high: ...}}")
-    bases = tree.pop("defaults", None) or []
-    if not isinstance(bases, list) or not all(isinstance(base, str) for base in bases) or name in included_by:
-        raise ValueError(f"the defaults of {name} must be a list of other spaces")
-    parents = [_read(base, (*included_by, name)) for base in bases]
-    return unflatten(dict(chain.from_iterable(map(flatten, (*parents, tree)))))
+    return tree
 
 
 def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
