@@ -23,7 +23,7 @@ from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups, number_of_seeds, output_beside
 from rlher.analysis.loading import short_name
 from rlher.config.commands import PlotConfig
-from rlher.core.console import csv_text, escape_control, warn
+from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
 from rlher.core.stats import MIN_SEEDS
@@ -128,7 +128,7 @@ def plot(config: PlotConfig) -> list[str]:
             temporary.write_bytes(picture.getvalue())
     if config.csv:
         with output_file(Path(config.csv)) as temporary:
-            temporary.write_text(csv_text(figure.numbers), encoding="utf-8")
+            figure.numbers.to_csv(temporary, index=False)
     return [*pictures, config.csv] if config.csv else pictures
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.core.console import UNLIMITED_WIDTH, csv_text, text_table
+from rlher.core.console import UNLIMITED_WIDTH, text_table
 
 MISSING = "–"
 
@@ -78,7 +78,7 @@ class Table:
         if not self.rows:
             return ""
         if name == "csv":
-            return csv_text(self.numbers).rstrip()
+            return self.numbers.to_csv(index=False).rstrip()
         cells = self.cells
         if name == "latex":
             cells = cells.map(_latex).rename(columns=_latex)

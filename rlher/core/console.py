@@ -6,13 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TextIO
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-FORMULA = ("=", "+", "-", "@")
-"""First characters of a text that a spreadsheet would compute."""
+from typing import TextIO
 
 UNLIMITED_WIDTH = 10_000
 """Characters per line of a table that is not printed to a terminal, so that no cell wraps."""
@@ -68,17 +62,6 @@ def collected_warnings() -> Iterator[list[str]]:
 def output_width() -> int:
     """Return the characters per line of a table on stdout."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH
-
-
-def csv_text(table: "pd.DataFrame") -> str:
-    """Return a table as CSV. Texts that a spreadsheet would compute get an apostrophe before them."""
-
-    def cell(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        return f"'{escape_control(value)}" if value.startswith(FORMULA) else escape_control(value)
-
-    return table.map(cell).rename(columns=cell).to_csv(index=False)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:

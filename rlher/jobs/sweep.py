@@ -72,8 +72,7 @@ class SweepRun:
     def log_path(self) -> Path:
         """Path of the worker's output."""
         digest = hashlib.sha256(self.command_line.encode()).hexdigest()[:8]
-        name = f"{safe_name(self.name)[:80]}-{digest}.log"
-        return Path(self.config.logs) / "sweeps" / name
+        return Path(self.config.logs, "sweeps", f"{safe_name(self.name)[:80]}-{digest}.log")
 
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""

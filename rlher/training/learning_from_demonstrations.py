@@ -93,4 +93,4 @@ def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress
         if stop.requested:
             raise KeyboardInterrupt
         model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
-        progress.show_updates("pretraining updates", min(done + CHUNK, updates), updates)
+        progress.show_pretraining(min(done + CHUNK, updates), updates)

@@ -76,15 +76,12 @@ class TrainingProgress:
             self._print_speed(now)
         self._show_new_evaluation()
 
-    def show_updates(self, name: str, done: int, total: int) -> None:
-        """Show how many updates are done before the first step.
-
-        :param name: of the updates, such as "pretraining updates".
-        """
+    def show_pretraining(self, done: int, total: int) -> None:
+        """Show how many of the updates before the first step are done."""
         now = time.monotonic()
-        self._bar.update(self._task, completed=done, total=total, unit=name)
+        self._bar.update(self._task, completed=done, total=total, unit="pretraining updates")
         if self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
-            print(f"{done:>9,} of {total:,} {name}", file=sys.stderr, flush=True)
+            print(f"{done:>9,} of {total:,} pretraining updates", file=sys.stderr, flush=True)
             self._line_time = now
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")

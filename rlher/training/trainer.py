@@ -73,8 +73,7 @@ class Trainer:
         self.evaluation_workers = EvaluationWorkers(self.config)
         self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
-        self.user_callbacks = setup.callbacks
-        self.from_checkpoint = setup.from_checkpoint
+        self.setup = setup
         self._started = setup.started
         self._evaluate_at_end = evaluate_at_end
 
@@ -115,7 +114,7 @@ class Trainer:
         """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
-        if not self.from_checkpoint:
+        if not self.setup.from_checkpoint:
             self.run.model_path("last").unlink(missing_ok=True)
         (self.run.folder / RESULT).unlink(missing_ok=True)
 
@@ -126,9 +125,9 @@ class Trainer:
             try:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.user_callbacks],
+                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
-                    reset_num_timesteps=not self.from_checkpoint,
+                    reset_num_timesteps=not self.setup.from_checkpoint,
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
@@ -208,31 +207,30 @@ class RunCallback(BaseCallback):
     def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
         super().__init__()
         self._trainer = trainer
-        self._evaluations = trainer.evaluations
-        self._checkpointer = trainer.checkpointer
         self._progress = progress
 
     def _on_training_start(self) -> None:
         trainer = self._trainer
-        if trainer.config.demos.pretrain_updates and not trainer.from_checkpoint:
+        if trainer.config.demos.pretrain_updates and not trainer.setup.from_checkpoint:
             pretrain(trainer.model, trainer.config, self._progress, trainer.stop_request)  # type: ignore[arg-type]
-            self._evaluations.start()
+            trainer.evaluations.start()
 
     def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
-        self._checkpointer.restore_envs()
-        self._checkpointer.save_if_due()
+        evaluations, checkpointer = self._trainer.evaluations, self._trainer.checkpointer
+        checkpointer.restore_envs()
+        checkpointer.save_if_due()
         if self._trainer.stop_request.requested:
-            self._checkpointer.save_unless_saved()
+            checkpointer.save_unless_saved()
             raise KeyboardInterrupt
-        self._evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
-        self._evaluations.record_finished()
+        evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        evaluations.record_finished()
 
     def _on_step(self) -> bool:
         self._progress.update()
         return True
 
     def _on_training_end(self) -> None:
-        self._evaluations.start_if_due()
-        self._evaluations.finish_pending()
-        self._checkpointer.save_unless_saved()
+        self._trainer.evaluations.start_if_due()
+        self._trainer.evaluations.finish_pending()
+        self._trainer.checkpointer.save_unless_saved()
         self._progress.finish()

@@ -17,7 +17,7 @@ from rlher.config.key import compared_values, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
-from rlher.core.console import csv_text, escape_control, output_width, text_table
+from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import write_json, write_text
@@ -102,7 +102,7 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
         stored = trial.user_attrs | trial.params
         rows.append([trial.number, trial.value, trial.state.name, seconds, *map(stored.get, names)])
     table = pd.DataFrame(rows, columns=["number", "value", "state", "duration", *names])
-    write_text(folder / TRIALS, csv_text(table))
+    write_text(folder / TRIALS, table.to_csv(index=False))
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:

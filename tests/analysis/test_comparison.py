@@ -127,15 +127,3 @@ def test_markdown_escapes_what_a_run_is_called(rlher, two_agents: list[str], mak
     assert "hacked" in markdown
     assert "<" not in markdown
     assert "](" not in markdown
-
-
-def test_a_name_is_no_formula_in_a_spreadsheet(rlher, make_run: Make) -> None:
-    names = ["=1+1", "+1", "-1", "@SUM(1)", "a=1"]
-    for number, name in enumerate(names):
-        make_run(f"{number}", env={"id": name})
-    words = ["--by", "env", "--format", "csv"]
-    shown = pd.read_csv(io.StringIO(rlher("compare", *words).out))
-    assert set(shown["env"]) == {*(f"'{name}" for name in names[:4]), "a=1"}
-    assert shown["success_rate"].tolist() == [1.0] * 5
-    assert rlher("plot", "--by", "env", "--output", "a.png", "--csv", "a.csv").code == 0
-    assert set(pd.read_csv("a.csv")["env"]) == set(shown["env"])
