@@ -21,22 +21,10 @@ from rlher.algos.schedules import make_schedule
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig
-from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
-
-CONFIG_ERRORS = (
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AssertionError,
-    RuntimeError,
-    LookupError,
-    AttributeError,
-    MemoryError,
-)
-"""What Stable-Baselines3 and torch raise for invalid arguments."""
 
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
@@ -139,7 +127,9 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
         policy_class = with_layer_norm(policy_class)
     try:
         return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
-    except CONFIG_ERRORS as error:
+    except ReportedError:
+        raise
+    except Exception as error:  # of Stable-Baselines3 and torch, for invalid arguments of many kinds
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 

@@ -170,9 +170,8 @@ def _parser(command: Command) -> _Parser:
         parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
     for flag, field in command.flags.items():
         if field.name not in command.groups:
-            short = ["--space"] if field.name == "search_space" else []
             action = argparse.BooleanOptionalAction if field.type is bool else "store"
-            parser.add_argument(flag, *short, dest=field.name, default=argparse.SUPPRESS, action=action)
+            parser.add_argument(flag, dest=field.name, default=argparse.SUPPRESS, action=action)
     if "--deterministic" in command.flags:
         parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
     if "algo" in command.groups:

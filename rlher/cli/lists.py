@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from rlher.config.algorithms import ALGORITHMS
 from rlher.run.run_folder import RESULT
 
 Row = dict[str, Any]
@@ -10,8 +11,6 @@ Row = dict[str, Any]
 
 def algos() -> list[Row]:
     """Return one row per algorithm."""
-    from rlher.algos import ALGORITHMS
-
     return [
         {"algo": name, "actions": algorithm.actions, "description": algorithm.description}
         for name, algorithm in ALGORITHMS.items()

@@ -16,7 +16,7 @@ from rlher.her import STRATEGIES
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys whose value is the name of a set of values, such as ``algo=sac``, ``--algo sac`` and ``env=FetchReach-v4``."""
 
-SHORT_KEYS = {"space": "search_space", "demos": "demos.path"}
+SHORT_KEYS = {"demos": "demos.path"}
 """The key that each short form sets."""
 
 

@@ -49,7 +49,7 @@ class OptimizeConfig(LauncherConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
     n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
-    search_space: str = experiment_key("her", "her, her_wide, algo, several with +, or a YAML file; short: space=")
+    space: str = experiment_key("her", "search space: her, her_wide, algo, several with +, or a YAML file")
     objective: str = experiment_key(
         "success",
         "what to maximise; auc: area under the success curve; seconds: what is left of time_limit at 90 %",

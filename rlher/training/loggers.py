@@ -117,14 +117,6 @@ def require_installed(name: str) -> None:
         import_object("logger", name)
 
 
-def make_tracker(name: str, run: RunFolder) -> "TrackerWriter | None":
-    """Return an output format that logs to a tracker; None for the name ``"none"``.
-
-    :raises UserError: it cannot be built, or lacks a method.
-    """
-    return None if name == "none" else TrackerWriter(name, run)
-
-
 class TrackerWriter(KVWriter):
     """An output format of SB3's logger that never affects the run once it is built.
 
@@ -134,8 +126,8 @@ class TrackerWriter(KVWriter):
     :raises UserError: it cannot be built, or lacks a method.
     """
 
-    def __init__(self, name: str, run: RunFolder) -> None:
-        self._name = name
+    def __init__(self, run: RunFolder) -> None:
+        self._name = name = run.config.logger
         with preserve_rng_state():
             self._tracker = instantiate("logger", LOGGERS.get(name, name), None, run)
         if missing := [method for method in ("log", "finish") if not callable(getattr(self._tracker, method, None))]:

@@ -12,7 +12,7 @@ from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
-from rlher.training.loggers import make_tracker
+from rlher.training.loggers import TrackerWriter
 from rlher.training.preparation import prepare
 from rlher.training.result import RunResult, print_header
 from rlher.training.trainer import Trainer
@@ -44,7 +44,7 @@ def resume(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunF
             trainer = Trainer(run, setup)
             if checkpoint is not None:
                 trainer.restore(checkpoint)
-            tracker = make_tracker(config.logger, run)
+            tracker = TrackerWriter(run) if config.logger != "none" else None
             # Nothing is written before, because both may fail.
             _record_resume(run, done, command_line)
             print_header(run, [start_text, *damaged, *setup.notes])

@@ -20,7 +20,7 @@ from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
-from rlher.training.loggers import TrackerWriter, make_logger, make_tracker
+from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.progress import DiagnosticsCallback, TrainingProgress
 from rlher.training.result import RunResult, Status, print_header
@@ -43,7 +43,7 @@ def train_new_run(
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                tracker = make_tracker(run.config.logger, run)
+                tracker = TrackerWriter(run) if run.config.logger != "none" else None
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise

@@ -47,9 +47,9 @@ def optimize(config: OptimizeConfig, command: str) -> SearchResult:
     if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.search_space).stem}"
+    name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
-    space = load_space(config.search_space, train_config(config))
+    space = load_space(config.space, train_config(config))
     try:
         with Pool(config, ray_retries=0) as pool:
             with prepare(train_config(config)) as setup:  # raises what every trial would raise

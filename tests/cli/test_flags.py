@@ -19,7 +19,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     overrides = {"algo": ["sac"], "seed": [0, 1], "n_envs": [2], "progress": [False], "device": ["cpu"]}
     assert flags.parse("train", words)[1:] == (overrides, True, False)
     assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": [1]}, False, True)
-    assert overrides_of("optimize", ["--space", "x.yaml"]) == {"search_space": "x.yaml"}
+    assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
     assert overrides_of("enjoy", ["--stochastic"]) == {"deterministic": False}
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
     assert overrides_of("plot", ["--by", "1e3,true", "a b"]) == {"runs": "a b", "by": ["1e3", "true"]}

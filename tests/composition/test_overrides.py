@@ -27,7 +27,6 @@ def test_values_become_what_their_keys_take() -> None:
         ("her=false", "her.n_sampled_goal", 0),
         ("her=sb3", "her.relabel_done", "keep"),
         ("demos=pick/my demos=1", "demos.path", "pick/my demos=1"),
-        ("space=her", "search_space", "her"),
         ("+algo.kwargs.x=1", "algo.kwargs.x", 1),
         ("env.wrappers=[{mine:Slow: {factor: 2}}]", "env.wrappers", [{"mine:Slow": {"factor": 2}}]),
         ("title=Größe: 5 %", "title", "Größe: 5 %"),
