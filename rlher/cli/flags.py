@@ -172,8 +172,6 @@ def _parser(command: Command) -> _Parser:
         if field.name not in command.groups:
             action = argparse.BooleanOptionalAction if field.type is bool else "store"
             parser.add_argument(flag, dest=field.name, default=argparse.SUPPRESS, action=action)
-    if "--deterministic" in command.flags:
-        parser.add_argument("--stochastic", dest="deterministic", action="store_false", default=argparse.SUPPRESS)
     if "algo" in command.groups:
         rl_zoo.add_flags(parser)
     return parser

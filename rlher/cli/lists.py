@@ -1,9 +1,12 @@
 """The lists that `rlher list` prints, each a row per name."""
 
+import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.conf_files import conf_env, conf_files
 from rlher.run.run_folder import RESULT
 
 Row = dict[str, Any]
@@ -18,10 +21,16 @@ def algos() -> list[Row]:
 
 
 def envs() -> list[Row]:
-    """Return one row per environment of conf/env."""
-    from rlher.envs.registration import list_envs
+    """Return one row per environment of conf/env: whether it needs a package is found without building it."""
+    from rlher.envs.registration import ENV_PACKAGES  # imports Gymnasium
 
-    return list_envs()
+    missing = [package for module, package in ENV_PACKAGES.items() if package.extra and find_spec(module) is None]
+    rows = []
+    for name in conf_files("env"):
+        env = conf_env(name)
+        needs = "".join(f"pip install 'rlher[{package.extra}]'" for package in missing if re.match(package.ids, env.id))
+        rows.append({"env": name, "actions": env.actions, "needs": needs, "description": env.description})
+    return rows
 
 
 def strategies() -> list[Row]:

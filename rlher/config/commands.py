@@ -24,7 +24,7 @@ class PlayConfig(ModelChoice):
     run: str | None = runtime_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
     agent: str | None = runtime_key(None, "agent that comes with rlher (`rlher list agents`)")
     seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
-    deterministic: bool = experiment_key(True, "deterministic actions; false, or --stochastic: sampled actions")
+    deterministic: bool = experiment_key(True, "deterministic actions; --no-deterministic: sampled actions")
     device: str = runtime_key("cpu", "torch device")
 
 

@@ -7,12 +7,11 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvCreator, load_env_creator
 
-from rlher.config.conf_files import conf_env, conf_files
+from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError, did_you_mean, require_package
 from rlher.core.user_code import import_module
@@ -42,21 +41,6 @@ ENV_PACKAGES = {
 
 The others are imported before an id is reported as unknown.
 """
-
-
-def list_envs() -> list[dict[str, str | None]]:
-    """Return the rows of `rlher list envs`, sorted by name; no environment is built.
-
-    Each has ``env``, ``actions``, ``needs`` (the command that installs its package, empty if it is installed), and
-    ``description``.
-    """
-    missing = [package for module, package in ENV_PACKAGES.items() if package.extra and find_spec(module) is None]
-    rows = []
-    for name in conf_files("env"):
-        env = conf_env(name)
-        needs = "".join(f"pip install 'rlher[{package.extra}]'" for package in missing if re.match(package.ids, env.id))
-        rows.append({"env": name, "actions": env.actions, "needs": needs, "description": env.description})
-    return rows
 
 
 def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:

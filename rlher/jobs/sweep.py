@@ -74,7 +74,7 @@ class SweepRun:
 
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
-        last: dict[str, Any] = {}
+        last: dict[Any, Any] = {}
         if self.folder is not None and self.state == FINISHED:
             last = read_json(self.folder / RESULT)
         elif self.folder is not None:

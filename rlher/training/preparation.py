@@ -59,7 +59,9 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     """
     started = time.monotonic()
     working_folder = Path.cwd()
-    _validate(config)
+    require_usable_device(config.device)
+    require_installed(config.logger)
+    validate_demonstrations(config)
     initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env, from_checkpoint)
@@ -92,13 +94,6 @@ def _torch_settings(threads: int) -> Iterator[None]:
     finally:
         th.set_num_threads(before)
         th.set_flush_denormal(False)
-
-
-def _validate(config: TrainConfig) -> None:
-    """Raise UserError early for values that would fail, or be ignored, once environments and model are built."""
-    require_usable_device(config.device)
-    require_installed(config.logger)
-    validate_demonstrations(config)
 
 
 def _initial_model(config: TrainConfig) -> Path:

@@ -109,7 +109,7 @@ class SearchTrialRunner(TrialRunner):
         params = trial.params
         if not contains(self.space, params):  # they could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
-        reporter = TrialReporter(trial, config.objective, config.time_limit)
+        reporter = TrialReporter(trial, config)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
         first = _count_same_params(trial) * n_seeds
@@ -124,12 +124,11 @@ class SearchTrialRunner(TrialRunner):
 class TrialReporter:
     """Reports the evaluations of a search's trial to the pruner, and stops runs that need no more steps."""
 
-    def __init__(self, trial: Trial, objective: str, time_limit: float) -> None:
+    def __init__(self, trial: Trial, config: OptimizeConfig) -> None:
         self.is_done = False
         """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
         self._trial = trial
-        self._objective = objective
-        self._time_limit = time_limit
+        self._config = config
         self._step = -1
 
     def report(self, rows: EvaluationRows) -> None:
@@ -137,17 +136,17 @@ class TrialReporter:
 
         :raises StopTraining: the pruner ended the trial, or the run is done.
         """
-        limit = self._time_limit
         self._step += 1
-        if self._objective == "seconds":
-            self.is_done = rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
-        if self.is_done or (self._objective != "seconds" and self._is_pruned(rows)):
+        limit = self._config.time_limit
+        is_timed = self._config.objective == "seconds"
+        self.is_done = is_timed and (rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0)
+        if self.is_done or (not is_timed and self._is_pruned(rows)):
             raise StopTraining
 
     @wait_for_database
     def _is_pruned(self, rows: EvaluationRows) -> bool:
         """Report the last evaluation to the pruner, and return whether it ends the trial."""
-        value = score_run(rows).auc if self._objective == "auc" else rows[-1]["success_rate"]
+        value = score_run(rows).auc if self._config.objective == "auc" else rows[-1]["success_rate"]
         self._trial.report(value, self._step)
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in self._trial.user_attrs and self._trial.should_prune()

@@ -20,7 +20,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert flags.parse("train", words)[1:] == (overrides, True, False)
     assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": [1]}, False, True)
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
-    assert overrides_of("enjoy", ["--stochastic"]) == {"deterministic": False}
+    assert overrides_of("enjoy", ["--no-deterministic"]) == {"deterministic": False}
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
     assert overrides_of("plot", ["--by", "1e3,true", "a b"]) == {"runs": "a b", "by": ["1e3", "true"]}
     assert overrides_of("plot", ["--figsize", "[3.4,2.6]"]) == {"figsize": [3.4, 2.6]}

@@ -6,17 +6,17 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from rlher.cli import lists
 from rlher.composition.compose import compose
 from rlher.config.commands import CheckConfig
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
-from rlher.envs import registration
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.envs.probe import PROBED
 
 NAMES = list(conf_files("env"))
-INSTALLED = [row["env"] for row in registration.list_envs() if not row["needs"]]
+INSTALLED = [row["env"] for row in lists.envs() if not row["needs"]]
 
 
 @functools.cache

@@ -13,9 +13,9 @@ import yaml
 from same_run import differences
 
 from rlher.algos import ALGORITHMS
+from rlher.cli import lists
 from rlher.cli.main import main
 from rlher.config.conf_files import conf_env
-from rlher.envs import registration
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import STRATEGIES
 from tests.conftest import TINY
@@ -37,7 +37,7 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
 
 
-@pytest.mark.parametrize("env", [row["env"] for row in registration.list_envs() if not row["needs"]])
+@pytest.mark.parametrize("env", [row["env"] for row in lists.envs() if not row["needs"]])
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
     algo = "dqn" if conf_env(env).actions == "discrete" else "ddpg"
     limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute
