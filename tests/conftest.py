@@ -37,9 +37,8 @@ class Outcome(NamedTuple):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(
-        key=lambda item: item.path.name != "test_stress_resume.py"
-    )  # the longest first, so that none waits for it
+    # The longest first, so that none waits for it.
+    items.sort(key=lambda item: item.path.name != "test_stress_resume.py")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -72,6 +71,7 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
             code = int(stop.code or 0)
         logging.disable(logging.NOTSET)
         outcome = Outcome(code, *capsys.readouterr())
+        sys.stderr.write(outcome.err if code else "")  # pytest shows it if the test fails
         assert "Traceback" not in outcome.err
         return outcome
 

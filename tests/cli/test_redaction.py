@@ -75,8 +75,7 @@ def test_printed_configs_have_no_password(rlher) -> None:
 def test_files_of_a_study_have_no_password(rlher, tmp_path: Path) -> None:
     address = "sqlite:///s.db?sslpassword=SECRETX&password=SEC RETY"
     search = ("--n-trials", "1", "space=her", "rerun_best=1", "rerun_seeds=2", "n_seeds=1", "--workers", "1")
-    done = rlher("optimize", *BITS, *search, "--no-progress", "--storage", address)
-    assert done.code == 0, done.err
+    assert rlher("optimize", *BITS, *search, "--no-progress", "--storage", address).code == 0
     commands = [path.read_text() for path in tmp_path.rglob("command.txt")]
     assert len(commands) >= 2
     assert all("sqlite:///s.db?***" in command for command in commands)

@@ -115,8 +115,7 @@ def test_datasets_are_numbered_and_never_replaced(rlher) -> None:
     for number in range(2):
         assert rlher(*words).code == 0
         assert Path(f"demos/BitFlipping-v0-never-v{number}/data/metadata.json").exists()
-    again = rlher(*words, "--output", "demos/BitFlipping-v0-never-v1")
-    assert again.code == 2
+    assert rlher(*words, "--output", "demos/BitFlipping-v0-never-v1").code == 2
     assert sorted(path.name for path in Path("demos").iterdir()) == [f"BitFlipping-v0-never-v{n}" for n in range(2)]
 
 
@@ -168,8 +167,7 @@ def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     ],
 )
 def test_what_cannot_be_played_is_refused(rlher, words) -> None:
-    done = rlher("collect", *words)
-    assert done.code == 2
+    assert rlher("collect", *words).code == 2
     assert not Path("demos").exists()
 
 

@@ -86,5 +86,4 @@ def test_benchmark_table_is_what_compare_prints(rlher) -> None:
 def test_recipes_of_the_guide_train(recipe: str, workspace: Path, rlher) -> None:
     (workspace / "my_recipe.yaml").write_text(recipe)
     words = ("train", "algo=ddpg", "env=BitFlipping-v0", "env.kwargs.continuous=true", "recipe=my_recipe.yaml")
-    done = rlher(*words, *TINY, "n_envs=1", "total_timesteps=200")
-    assert done.code == 0, done.err
+    assert rlher(*words, *TINY, "n_envs=1", "total_timesteps=200").code == 0

@@ -56,8 +56,7 @@ def test_no_row_is_left_out() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command(rlher, line: str) -> None:
-    done = rlher(*shlex.split(line)[1:], "--cfg", "job")
-    assert done.code == 0, done.err
+    assert rlher(*shlex.split(line)[1:], "--cfg", "job").code == 0
 
 
 @pytest.mark.parametrize(("theirs", "ours"), ARGUMENTS)

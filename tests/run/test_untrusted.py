@@ -98,8 +98,7 @@ def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private:
         link(untrusted / "export" / name, private)
     (untrusted / "clips").mkdir(exist_ok=True)
     (untrusted / "clips" / "60.mp4").write_bytes(b"video")
-    done = rlher("export", str(untrusted), "--model", "last")
-    assert done.code == 0, done.err
+    assert rlher("export", str(untrusted), "--model", "last").code == 0
     assert private.read_text() == SECRET
     assert (untrusted / "export" / "replay.mp4").read_bytes() == b"video"
     assert not [path for path in (untrusted / "export").iterdir() if path.is_symlink()]
@@ -198,8 +197,7 @@ def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
         strategy = {"goal_selection_strategy": name}
         rows = make_run(f"untrusted/{seed}", seed, env={"id": "x", "name": name}, her=strategy) / "evaluations.csv"
         rows.write_text(rows.read_text().replace("mean_reward", "a$b$_$"))
-    done = rlher("plot", "--y", "a$b$_$", "--output", "a.svg,a.png")
-    assert done.code == 0, done.err
+    assert rlher("plot", "--y", "a$b$_$", "--output", "a.svg,a.png").code == 0
     assert name in Path("a.svg").read_text()
 
 
@@ -207,8 +205,7 @@ def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
 @pytest.mark.parametrize("words", [("train", "-m", "seed=0,1"), ("optimize", "--n-trials", "1")])
 def test_a_recipe_sets_no_place(rlher, tmp_path: Path, recipe: str, words: tuple[str, ...]) -> None:
     (tmp_path / "r.yaml").write_text(recipe)
-    done = rlher(*words, "algo=dqn", "env=BitFlipping-v0", "recipe=r.yaml")
-    assert done.code == 2
+    assert rlher(*words, "algo=dqn", "env=BitFlipping-v0", "recipe=r.yaml").code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["r.yaml"]
 
 

@@ -70,8 +70,7 @@ def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps, step
     assert (done.code, "No space left on device" in done.err) == (1, True)
     assert "Traceback" not in done.err
     (disk / "rubbish").unlink()
-    again = rlher("train", "--resume", str(run))
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", str(run)).code == 0
     assert rlher(*words).code == 0
     assert differences(run, Path("logs/dqn/BitFlipping-v0_1")) == []
 
@@ -125,7 +124,6 @@ def test_a_best_model_that_cannot_be_written_fails_the_run(rlher, monkeypatch, c
         assert rlher(*RUN).code == 1
     folder = Path("logs/dqn/BitFlipping-v0_1")
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"
-    resumed = rlher("train", "--resume", str(folder))
-    assert resumed.code == 0, resumed.err
+    assert rlher("train", "--resume", str(folder)).code == 0
     assert rlher(*RUN).code == 0
     assert differences(folder, Path("logs/dqn/BitFlipping-v0_2")) == []

@@ -42,8 +42,7 @@ def rows(folder: Path) -> pd.DataFrame:
 def test_the_results_do_not_depend_on_the_number_of_processes(rlher) -> None:
     for count in range(3):
         words = ("total_timesteps=250", "eval.freq=60", "eval.keep_models=true", "eval.episodes=30")
-        done = rlher("train", *BITS, *words, f"eval.workers={count}")
-        assert done.code == 0, done.err
+        assert rlher("train", *BITS, *words, f"eval.workers={count}").code == 0
     one, *others = (Path(f"logs/dqn/BitFlipping-v0_{number}") for number in (1, 2, 3))
     for other in others:
         assert differences(one, other) == []
@@ -81,8 +80,7 @@ def test_a_lost_process_is_replaced(train_line, how: str, reason: str) -> None:
 
 
 def test_too_many_lost_processes_end_the_run(train_line) -> None:
-    done = train_line("kill", 100, "env.max_restarts=1")
-    assert done.code == 1
+    assert train_line("kill", 100, "env.max_restarts=1").code == 1
     folder = Path("logs/sac/FailingWorker-v0_1")
     result = json.loads((folder / "result.json").read_text())
     assert result["status"] == "failed"
@@ -98,8 +96,7 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress(train_line, rlher, at_step)
     folder = Path("logs/sac/FailingWorker-v0_1")
     assert list(rows(folder).timesteps) == [50]
     assert (folder / "checkpoints/000000090").exists()
-    again = rlher("train", "--resume", str(folder))
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", str(folder)).code == 0
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
 
 
@@ -109,13 +106,11 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
     folder = Path("logs/sac/FailingWorker-v0_1")
     for steps in (70, 90):
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"killed{steps}" / folder))
-    done = train_line("hang", 1, "env.step_timeout=2", "checkpoint.freq=40")
-    assert done.code == 0, done.err
+    assert train_line("hang", 1, "env.step_timeout=2", "checkpoint.freq=40").code == 0
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     for killed, evaluated in (("killed70" / folder, False), ("killed90" / folder, True)):
         assert (killed / "evaluations.csv").exists() == evaluated
-        again = rlher("train", "--resume", str(killed), "eval.workers=0", "--trust-code")
-        assert again.code == 0, again.err
+        assert rlher("train", "--resume", str(killed), "eval.workers=0", "--trust-code").code == 0
         assert differences(Path("reference") / folder.relative_to("logs"), killed) == []
 
 

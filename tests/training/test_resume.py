@@ -85,12 +85,10 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     checkpoints = {130: 90, 200: 180}  # newest checkpoint at each instant
     for steps in checkpoints:
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
-    done = rlher("train", *words(case))
-    assert done.code == 0, done.err
+    assert rlher("train", *words(case)).code == 0
     shutil.rmtree(DEMOS, ignore_errors=True)  # a checkpoint holds them
     for steps, checkpoint in checkpoints.items():
-        again = rlher("train", "--resume", f"{steps}/{folder}")
-        assert again.code == 0, again.err
+        assert rlher("train", "--resume", f"{steps}/{folder}").code == 0
         assert 0 <= resumed_at(f"{steps}/{folder}")[0] - checkpoint < 10, "four environments, or ten steps"
         assert differences(folder, Path(f"{steps}/{folder}")) == []
 
@@ -101,8 +99,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
 
     A closed terminal sends SIGHUP to the runs of a sweep and their command, whose end sends them SIGTERM.
     """
-    done = rlher("train", *words(case), "logs=reference")
-    assert done.code == 0, done.err
+    assert rlher("train", *words(case), "logs=reference").code == 0
     folder = folder_of(case)
     closed_terminal = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
     at_step(120, lambda: [os.kill(os.getpid(), number) for number in closed_terminal])
@@ -111,8 +108,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
         stopped = rlher(*words_)
         assert stopped.code == 130, stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
-    again = rlher("train", "--resume", "latest")
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", "latest").code == 0
     assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     assert (folder / "command.txt").read_text().count("--resume") == 2
@@ -138,8 +134,7 @@ def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> N
     folder = folder_of("dqn")
     at_step(50, lambda: shutil.copytree(folder, f"killed/{folder}"))
     shorter = ("total_timesteps=70", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
-    done = rlher("train", *words("dqn"), *shorter, wrapper)
-    assert done.code == 0, done.err
+    assert rlher("train", *words("dqn"), *shorter, wrapper).code == 0
     again = rlher("train", "--resume", f"killed/{folder}", "--trust-code")
     assert (again.code, NOT_REPEATABLE not in again.err) == (0, True), again.err
     assert differences(folder, Path("killed") / folder) == []
@@ -177,8 +172,7 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     folder = folder_of("dqn")
     ended = [json.loads((folder / "result.json").read_text())["timesteps"]]
     for callbacks in (f"[{after % 2}]", "[]"):
-        again = rlher("train", "--resume", f"callbacks={callbacks}", str(folder))
-        assert again.code == 0, again.err
+        assert rlher("train", "--resume", f"callbacks={callbacks}", str(folder)).code == 0
         ended.append(json.loads((folder / "result.json").read_text())["timesteps"])
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
@@ -190,8 +184,7 @@ def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
     folder = folder_of("dqn")
     at_step(42, lambda: shutil.copytree(folder, f"killed/{folder}"))
     for resumed in (folder, Path("killed") / folder):
-        again = rlher("train", "--resume", str(resumed), "total_timesteps=100")
-        assert again.code == 0, again.err
+        assert rlher("train", "--resume", str(resumed), "total_timesteps=100").code == 0
         assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 20
     assert differences(folder, Path("killed") / folder) == []
 
@@ -215,8 +208,7 @@ def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupte
         stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
     assert [path.name for path in checkpoint_files.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
-    again = rlher("train", "--resume")
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume").code == 0
     assert resumed_at(folder_of("dqn")) == [90]
     assert differences(uninterrupted, folder_of("dqn")) == []
 
@@ -272,8 +264,7 @@ def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
 
 def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
     (stopped / "progress.csv").write_bytes(bytes(100))
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", str(stopped)).code == 0
 
 
 def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch) -> None:
@@ -287,8 +278,7 @@ def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch
 
     monkeypatch.setattr(Trainer, "_evaluate_final", copied)
     assert rlher("train", *words("sac, 4 envs"), "total_timesteps=122").code == 0
-    again = rlher("train", "--resume", f"killed/{folder}")
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", f"killed/{folder}").code == 0
     assert resumed_at(f"killed/{folder}") == [124]
     assert differences(folder, Path("killed") / folder) == []
 
@@ -473,8 +463,7 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, at_step, stop
     results = [stopped / name for name in ("best_model.zip", "last_model.zip", "evaluations.csv")]
     assert all(path.exists() for path in results)
     at_step(1, lambda: results.__setitem__(slice(None), filter(Path.exists, results)))
-    again = rlher("train", "--resume", str(stopped))
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", str(stopped)).code == 0
     assert (resumed_at(stopped), results) == ([0], [])
     assert differences(uninterrupted, stopped) == []
 
@@ -483,8 +472,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     """An extended run equals a longer one."""
     folder, shorter = folder_of("td3"), (*words("td3, every third step"), "total_timesteps=100")
     assert rlher("train", *shorter).code == 0
-    again = rlher("train", "--resume", str(folder))
-    assert again.code == 2
+    assert rlher("train", "--resume", str(folder)).code == 2
     assert rlher("train", "--resume", "latest", "total_timesteps=+1", "logger=fractions:Fraction").code == 2
     assert lookup.is_finished(folder), "nothing is written if the tracker cannot be built"
     assert rlher("train", "--resume", "latest", "total_timesteps=+4_0", "logger=none").code == 0
@@ -564,5 +552,4 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert rlher("train", *words("dqn"), "checkpoint.freq=null", "total_timesteps=60").code == 0
     assert not (folder_of("dqn") / "checkpoints").exists()
-    again = rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10")
-    assert again.code == 2
+    assert rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10").code == 2

@@ -46,8 +46,7 @@ def test_an_environment_that_changes_the_current_folder(rlher, tmp_path: Path) -
     run = "logs/sac/ChangesFolder-v0_1"
     for verb in (("evaluate", "--episodes", "2"), ("export", "--output", "exported")):
         os.chdir(tmp_path)
-        done = rlher(verb[0], run, *verb[1:])
-        assert done.code == 0, done.err
+        assert rlher(verb[0], run, *verb[1:]).code == 0
     os.chdir(tmp_path)
     assert Path(run, "result.json").exists()
     assert Path("exported/play.py").exists()

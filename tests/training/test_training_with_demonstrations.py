@@ -56,8 +56,7 @@ def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
     ids=" ".join,
 )
 def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> None:
-    done = rlher(*RUN, *words)
-    assert done.code == 0, done.err
+    assert rlher(*RUN, *words).code == 0
     (setup,) = setups
     batch = setup.model.replay_buffer.sample(16)
     share = batch.demonstrations
@@ -72,8 +71,7 @@ def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> Non
 
 def test_discrete_actions(rlher, tmp_path) -> None:
     write_bit_demonstrations(tmp_path / "demos/discrete-v0", continuous=False)
-    done = rlher(*RUN, "algo=dqn", "env.kwargs.continuous=false", "demos=demos/discrete-v0")
-    assert done.code == 0, done.err
+    assert rlher(*RUN, "algo=dqn", "env.kwargs.continuous=false", "demos=demos/discrete-v0").code == 0
 
 
 def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
