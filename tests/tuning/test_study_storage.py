@@ -1,4 +1,4 @@
-"""Databases: addresses without passwords in messages, retries while a server is away, heartbeats."""
+"""Databases: retries while a server is away, heartbeats."""
 
 import multiprocessing
 import threading
@@ -22,20 +22,6 @@ from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://me:s3cret@127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db"),
-        ("postgresql://127.0.0.1:1/db?user=me&password=s3cret&x=1", "postgresql://127.0.0.1:1/db?***"),
-    ],
-)
-def test_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path, url: str, shown: str) -> None:
-    with pytest.raises(UserError) as caught:
-        open_storage(url, tmp_path)
-    assert shown in str(caught.value)
-    assert "s3cret" not in str(caught.value)
 
 
 def test_incomplete_record_is_dropped(tmp_path: Path) -> None:
