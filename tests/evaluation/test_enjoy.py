@@ -1,7 +1,6 @@
 """`rlher enjoy`: the video, its captions and grid, the progress bar, and invalid arguments."""
 
 import csv
-import io
 import json
 import shutil
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.evaluation import captions, video
+from tests.support.terminal import Terminal
 from tests.support.video import is_blank, read_frames, text_pixels
 
 
@@ -77,11 +77,6 @@ def test_enjoy_continues_without_a_renderer(rlher, monkeypatch: pytest.MonkeyPat
     assert done.out.count("episode") == 2
     assert "ZeroDivisionError" in done.err
     assert rlher("enjoy", str(run), "--video", "video.gif").code == 1
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("verb", ["enjoy", "evaluate"])

@@ -1,10 +1,16 @@
-"""A command whose output is a pseudo-terminal."""
+"""A command whose output is a pseudo-terminal, and a stream that says that it is one."""
 
+import io
 import os
 import pty
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def run_on_terminal(command: Sequence[str], folder: Path) -> tuple[int, str]:

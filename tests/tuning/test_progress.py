@@ -1,6 +1,5 @@
 """Progress of a study: lines without a terminal, a live table on one."""
 
-import io
 import re
 import sys
 from pathlib import Path
@@ -17,15 +16,10 @@ from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import SearchTrialRunner
 from tests.support.small_search import OPTIMIZE, SMALL
-from tests.support.terminal import run_on_terminal
+from tests.support.terminal import Terminal, run_on_terminal
 
 SPACE: SearchSpace = {"algo.gamma": FloatDistribution(0.9, 0.95)}
 WORDS = ("--n-trials", "3", "--workers", "2")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def completed_study() -> Study:
