@@ -58,13 +58,11 @@ def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: 
     own = [word.partition(":")[2] for word in words if word.startswith("algo=my_code:")]
     folder = Path("logs", *(own or ["sac"]), "FetchReach-v4_1")
     at_step(100, lambda: shutil.copytree(folder, Path("copy") / folder, copy_function=os.link))
-    done = rlher(*shorter, *SHORT)
-    assert done.code == 0, done.err
+    assert rlher(*shorter, *SHORT).code == 0
     assert "my_code:" in (folder / "config.yaml").read_text() or "torch.nn:" in words
     copy = Path("copy") / folder
     assert rlher("train", "--resume", str(copy)).code == 2, "it is not where it was written"
-    again = rlher("train", "--resume", str(copy), "--trust-code")
-    assert again.code == 0, again.err
+    assert rlher("train", "--resume", str(copy), "--trust-code").code == 0
     assert [each for each in differences(folder, copy) if "numbers.jsonl" not in each] == []
     assert rlher("evaluate", str(folder), "--episodes", "1").code == 0
 
@@ -171,14 +169,6 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
         api.train("sac", "FetchReach-v4", **_tiny(her="my_code:within", **{"her.goal_selection_kwargs.stepz": 3}))
 
 
-def test_a_traceback_begins_in_the_code_of_the_user(rlher, workspace: Path) -> None:
-    source = "class A(rlher.algos.SAC):\n    def train(self, *_, **__):\n        1 / 0\n"
-    module = own_module(f"import rlher.algos\n\n{source}")
-    with pytest.raises(ZeroDivisionError) as caught:
-        rlher("train", f"algo={module}:A", "env=FetchReach-v4", *SHORT)
-    assert [Path(each.path).name for each in caught.traceback][-2:] == ["main.py", f"{module}.py"]
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key: str) -> None:
     Path("evil.py").write_text("open('ran', 'w')\n")
@@ -243,6 +233,7 @@ def test_a_logger_that_cannot_be_built_is_a_user_error(workspace: Path, source: 
     name = own_module(source) + ":A"
     with pytest.raises(UserError, match=f"logger: {name} .*{named}"):
         api.train("sac", "FetchReach-v4", **_tiny(logger=name))
+    assert not list(Path("logs").glob("*/*"))
 
 
 def test_a_callback_without_a_result_is_told_to_return_true(rlher, workspace: Path) -> None:

@@ -89,13 +89,6 @@ def test_a_tracker_that_fails_does_not_affect_the_run(rlher, tracker, monkeypatc
     assert len(rows("logs/dqn/BitFlipping-v0_1")) == 3
 
 
-def test_a_tracker_that_cannot_be_built_is_a_user_error(rlher, tracker, monkeypatch) -> None:
-    monkeypatch.setattr(RecordingTracker, "__init__", lambda self, run: 1 / 0)
-    done = rlher("train", *BITS, "logger=wandb")
-    assert (done.code, "ZeroDivisionError" in done.err) == (2, True)
-    assert not Path("logs/dqn/BitFlipping-v0_1").exists()
-
-
 def test_a_tracker_does_not_change_the_random_numbers(rlher, tracker) -> None:
     for words in ((), ("logger=wandb",)):
         assert rlher("train", *BITS, *words).code == 0
@@ -104,16 +97,14 @@ def test_a_tracker_does_not_change_the_random_numbers(rlher, tracker) -> None:
 
 def test_a_tracker_that_is_not_installed_is_refused_before_the_run(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda module: None)
-    done = rlher("train", *BITS, "logger=wandb")
-    assert done.code == 2
+    assert rlher("train", *BITS, "logger=wandb").code == 2
     assert not Path("logs").exists()
 
 
 @pytest.mark.slow
 def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     wandb = pytest.importorskip("wandb")
-    done = rlher("train", *BITS, "logger=wandb")
-    assert done.code == 0, done.err
+    assert rlher("train", *BITS, "logger=wandb").code == 0
     wandb.teardown()  # wait for its background process to write
     (record,) = Path("logs/dqn/BitFlipping-v0_1").glob("wandb/offline-run-*/*.wandb")
     content = record.read_bytes()
