@@ -30,8 +30,9 @@ def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
     for value in ("algo.learning_starts=1803", "algo.gradient_steps=3", "vec_env=subproc"):
         assert any(note.startswith(value) for note in notes)
-    too_many = replace(config, algo=SACConfig(name="sac", learning_starts=20_000))
-    assert not any("default" in note for note in resolve_defaults(too_many)[1]), "the value is the user's"
+    halved, notes = resolve_defaults(replace(config, algo=SACConfig(name="sac", learning_starts=20_000)))
+    assert halved.algo.learning_starts == 10_000, "which leaves steps for updates"
+    assert not any("default" in note for note in notes), "the value is the user's"
 
 
 def test_learning_starts_of_a_run_without_steps_leaves_no_note_on_its_half() -> None:

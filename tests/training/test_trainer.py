@@ -30,8 +30,7 @@ def fitting(algo: str) -> str:
 @pytest.mark.parametrize(("algo", "strategy"), zip([*ALGORITHMS, "sac", "dqn"], STRATEGIES, strict=True))
 def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: str, strategy: str) -> None:
     words = (f"her.goal_selection_strategy={strategy}", "total_timesteps=90", "eval.freq=45")
-    done = rlher("train", f"algo={algo}", *BITS, fitting(algo), *TINY, *words)
-    assert done.code == 0, done.err
+    assert rlher("train", f"algo={algo}", *BITS, fitting(algo), *TINY, *words).code == 0
     result = json.loads((tmp_path / f"logs/{algo}/BitFlipping-v0_1/result.json").read_text())
     assert result["timesteps"] == 90
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
@@ -134,8 +133,7 @@ def test_setting_the_clock_back_changes_nothing(rlher, monkeypatch, at_env_steps
         monkeypatch.setattr(time, "time_ns", lambda: clock_ns() - 86_400 * 10**9)
 
     at_env_steps(folder, {100: put_back})
-    done = rlher("train", *words)
-    assert done.code == 0, done.err
+    assert rlher("train", *words).code == 0
     assert differences(folder.parent / "BitFlipping-v0_1", folder) == []
     assert 0 < json.loads((folder / "result.json").read_text())["wall_seconds"] < 60
 
@@ -204,19 +202,12 @@ def test_the_best_model_is_the_default(rlher, finished: Path) -> None:
     assert "last model, after 120 steps" in rlher(*words).err
 
 
-def test_learning_starts_beyond_the_run_is_halved(rlher, tmp_path: Path) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, "algo.learning_starts=5000", "total_timesteps=100")
-    assert done.code == 0
-    assert evaluations(tmp_path / "logs/dqn/BitFlipping-v0_1").updates.iloc[-1] > 0
-
-
 HIGH_UTD = "algo=tqc env.kwargs.continuous=true recipe=high_utd"
 
 
 @pytest.mark.parametrize("options", ["her.n_steps=3 engine.precision=bf16", "her=sb3", "her=off", HIGH_UTD])
 def test_replay_options_train(rlher, options: str) -> None:
-    done = rlher("train", "algo=dqn", *BITS, *TINY, *options.split(), "total_timesteps=50")
-    assert done.code == 0, done.err
+    assert rlher("train", "algo=dqn", *BITS, *TINY, *options.split(), "total_timesteps=50").code == 0
 
 
 @pytest.mark.parametrize(("height", "code"), [(3, 0), (4, 2)])
