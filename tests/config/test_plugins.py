@@ -21,12 +21,9 @@ class MineConfig(DDPGConfig):
     delta: int = experiment_key(1, "an argument of its own")
 
 @dataclass
-class UnusedConfig(DDPGConfig):
-    alpha: int = experiment_key(1, "an argument that the class lacks")
-
-@dataclass
 class ToneConfig:
     loud: bool = experiment_key(False, "greet loudly")
+
 @dataclass
 class GreetConfig:
     tone: ToneConfig = section(ToneConfig, "tone")
@@ -39,7 +36,7 @@ def greet(config: GreetConfig, command_line: str) -> int:
 COMMANDS = {"greet": greet}
 ALGORITHMS = {
     "mine": Algorithm(MineConfig, "my_models:Mine", "my_models:Plain", "continuous"),
-    "unused": Algorithm(UnusedConfig, "my_models:Mine", "my_models:Plain", "continuous"),
+    "unused": Algorithm(MineConfig, "rlher.algos:DDPG", "my_models:Plain", "continuous"),
     "class": MineConfig,
 }
 CONF = Path(__file__).parent / "conf"
@@ -90,7 +87,7 @@ def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
     trained = run(plugin, "train", "algo=mine", *words, "threads=1", "algo.delta=2")
     assert (trained.returncode, "delta 2" in trained.stdout) == (0, True), trained.stderr
-    assert run(plugin, "train", "algo=unused", *words).returncode == 2
+    assert run(plugin, "train", "algo=unused", *words).returncode == 2, "its class has no delta"
     exported = run(plugin, "export", "logs/mine/FetchReach-v4_1", "--output", "export")
     assert exported.returncode == 0, exported.stderr
     assert "my_models:Plain" in Path(plugin.parent, "export/agent.json").read_text()
