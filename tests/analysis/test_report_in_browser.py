@@ -1,29 +1,52 @@
 """The report in Chromium: drawing, copying, dark mode and printing."""
 
+import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, write_clip
 from tests.conftest import Make
-from tests.support.browser import chromium, console_messages, is_installed, requested_urls
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chrome]:
-    if not is_installed():
+    """Headless Chromium, which records console messages and requests."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (program and driver):
         assert "CI" not in os.environ, "CI installs Chromium"
         pytest.skip("needs Chromium: apt-get install chromium chromium-driver")
-    with chromium() as browser:
+    options = ChromeOptions()
+    # Chromium has no sandbox when run as root, and a container's /dev/shm is too small for it.
+    no_sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
+    for argument in ["--headless=new", "--disable-dev-shm-usage", *no_sandbox]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.binary_location = program
+    with Chrome(options, Service(driver)) as browser:
+        browser.set_window_size(1100, 900)
         yield browser
+
+
+def console_messages(browser: Chrome) -> list[str]:
+    """Return the messages of the console since the last call."""
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def requested_urls(browser: Chrome) -> list[str]:
+    """Return the URLs requested since the last call, the page itself included."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
 
 
 @pytest.fixture

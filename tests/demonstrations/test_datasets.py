@@ -2,7 +2,10 @@
 
 import json
 import os
+import sys
 import tracemalloc
+import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +16,12 @@ import pytest
 from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 from minari.serialization import serialize_space
+from torch.utils import _pytree
 
 from rlher.core.errors import DamagedFile, UserError
 from rlher.demonstrations.datasets import read_dataset, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.support.fuzzing.checks import time_limit
-from tests.support.minari_data import collect_with_minari
 
 ENV = BitFlippingEnv(n_bits=3)
 
@@ -63,6 +66,33 @@ def test_what_was_written_is_read(dataset: Path, monkeypatch: pytest.MonkeyPatch
                 assert (one.observations[key] == values).all()
         assert (data.n_steps, data.env_id, data.action_repeat) == (4, "Bits-v0", 2)
     assert not [*dataset.parent.glob(".*")], "no temporary folder is left"
+
+
+def collect_with_minari(monkeypatch: pytest.MonkeyPatch, root: Path, env: gym.Env, episodes: int, name: str) -> Path:
+    """Record random episodes with Minari's ``DataCollector``, without rlher, and return the dataset's folder."""
+    try:
+        import jax.tree_util
+    except ImportError:  # Minari needs nothing of jax but this function
+        jax, tree_util = types.ModuleType("jax"), types.ModuleType("jax.tree_util")
+        jax.tree_util, tree_util.tree_map = tree_util, _pytree.tree_map
+        monkeypatch.setitem(sys.modules, "jax", jax)
+        monkeypatch.setitem(sys.modules, "jax.tree_util", tree_util)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
+    from minari import DataCollector
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        collector = DataCollector(env, record_infos=True)
+        collector.action_space.seed(0)
+        for seed in range(episodes):
+            collector.reset(seed=seed)
+            done = False
+            while not done:
+                _, _, terminated, truncated, _ = collector.step(collector.action_space.sample())
+                done = terminated or truncated
+        collector.create_dataset(dataset_id=name)
+        collector.close()
+    return root / name
 
 
 def test_a_dataset_of_plain_minari_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """highway-env with the faster functions gives the results of highway-env without them."""
 
+import importlib.util
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,7 +11,6 @@ from highway_env.vehicle.objects import RoadObject
 
 from rlher.envs import highway_env_patch
 from rlher.envs.registration import require_registered
-from tests.support.modules import fresh_module
 
 highway_env_patch.patch_highway_env()
 OTHER = ["x", "vy", "cos_d", "sin_d", "presence"]
@@ -23,8 +24,10 @@ def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
     monkeypatch.setattr(RoadNetwork, "get_closest_lane_index", highway_env_patch.highway_closest_lane_index)
     monkeypatch.setattr(RoadObject, "handle_collisions", highway_env_patch.highway_handle_collisions)
     if observe:
-        original = fresh_module("highway_env.envs.common.observation").KinematicsGoalObservation.observe
-        monkeypatch.setattr(KinematicsGoalObservation, "observe", original)
+        spec = importlib.util.find_spec("highway_env.envs.common.observation")
+        unpatched = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(unpatched)
+        monkeypatch.setattr(KinematicsGoalObservation, "observe", unpatched.KinematicsGoalObservation.observe)
 
 
 def test_a_package_that_was_imported_before_is_patched(monkeypatch: pytest.MonkeyPatch) -> None:
