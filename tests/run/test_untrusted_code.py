@@ -1,5 +1,6 @@
 """Run folders and recipes from elsewhere: the code that they name is run only with --trust-code."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from rlher.config.trust import UntrustedCode
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config
 from tests.conftest import TINY
-from tests.support.fuzzing.checks import working_directory
 from tests.support.fuzzing.workspace import TRAIN
 
 VERBS = ("evaluate", "enjoy", "export", "train --resume")
@@ -131,7 +131,7 @@ def test_functions_take_no_module_of_the_current_folder(tmp_path: Path, module: 
 
 def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None:
     assert not trust.is_signed(trained / "config.yaml"), "it was trained in another current folder"
-    with working_directory(trained.parents[2]):
+    with contextlib.chdir(trained.parents[2]):
         assert trust.is_signed(trained / "config.yaml")
     text = (trained / "config.yaml").read_text()
     run = tmp_path / "run"

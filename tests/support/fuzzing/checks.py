@@ -40,9 +40,6 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-working_directory = contextlib.chdir
-
-
 class FullStream(io.StringIO):
     """A stream on a full disk."""
 

@@ -12,7 +12,7 @@ from rlher.cli.main import main
 from rlher.config.key import dotted_keys
 from rlher.core.errors import UserError
 from rlher.training import resume
-from tests.support.fuzzing.checks import Violation, file_states, run_checked, working_directory
+from tests.support.fuzzing.checks import Violation, file_states, run_checked
 
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
 VALUES = "null true nan inf -inf 1e400 1e-400 -1 0 1_000 0x1f range(1,3) choice(a,b) glob(*) sort(3,1) int(3)"
@@ -54,7 +54,7 @@ def compose(words: list[str], folder: Path) -> str:
     """
     before = file_states(folder)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(working_directory(folder))
+        stack.enter_context(contextlib.chdir(folder))
         stack.enter_context(mock.patch.object(resume, "resume", side_effect=UserError("it is not resumed.")))
         stack.enter_context(mock.patch.dict(COMMANDS, {name: _without_work(each) for name, each in COMMANDS.items()}))
         printed = run_checked(lambda: main(words), f"rlher {words}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from rlher.cli.main import main
 from rlher.core.errors import UserError
-from tests.support.fuzzing.checks import MARKER, FullStream, Violation, file_states, run_checked, working_directory
+from tests.support.fuzzing.checks import MARKER, FullStream, Violation, file_states, run_checked
 from tests.support.fuzzing.damage import ODD_FILES, damaged
 
 RUN = "logs/dqn/BitFlipping-v0_1"
@@ -42,7 +42,7 @@ class Workspace:
     @classmethod
     def make(cls, folder: Path) -> "Workspace":
         """Write all files into an empty folder."""
-        with working_directory(folder):
+        with contextlib.chdir(folder):
             run_checked(lambda: main([*TRAIN, "her.priority=td_error", "tensorboard=false"]), "training")
             _write_configs()
             _write_evil()
@@ -115,7 +115,7 @@ class Workspace:
         before = file_states(self.folder, exclude=home)
         runs = set((self.folder / "logs/dqn").iterdir())
         try:
-            with working_directory(self.folder):
+            with contextlib.chdir(self.folder):
                 printed = run_checked(reader, path, out)
             for new_run in set((self.folder / "logs/dqn").iterdir()) - runs:
                 shutil.rmtree(new_run)
