@@ -256,8 +256,8 @@ def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
             logger.record("a", 10 * start)
             logger.dump(step + 1)
         logger.close()
-        for file in tmp_path.glob("events*.0"):  # TensorBoard reads files by name; this process may have written ten
-            file.rename(tmp_path / f"events.out.tfevents.{start}.first")
+        (file,) = (file for file in tmp_path.glob("events*") if file.suffix != ".part")
+        file.rename(tmp_path / f"events.out.tfevents.{start}.part")  # they are read by name, and one process wrote both
     points = EventAccumulator(str(tmp_path)).Reload().Scalars("a")
     assert [(point.step, point.value) for point in points] == [(1, 0), (2, 0), (3, 20), (4, 20)]
 
