@@ -6,7 +6,9 @@ other state, so the same command again, or one with more seeds, trains what is m
 
 import contextlib
 import copy
+import csv
 import hashlib
+import io
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -25,7 +27,7 @@ from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.reading import finite_float, read_json, read_table
+from rlher.core.reading import finite_float, read_json, read_text
 from rlher.core.writing import user_error_on_write
 from rlher.jobs.job_pool import Pool, run_jobs, start_fork_server_for_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
@@ -74,12 +76,15 @@ class SweepRun:
 
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
-        last: dict[Any, Any] = {}
-        if self.folder is not None and self.state == FINISHED:
+        last: dict[str, Any] = {}
+        if self.folder is None:
+            return last
+        if self.state == FINISHED:
             last = read_json(self.folder / RESULT)
-        elif self.folder is not None:
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it is not written yet, damaged or empty
-                last = read_table(self.folder / EVALUATIONS).iloc[-1].to_dict()
+        else:
+            rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
+            with contextlib.suppress(ValueError, TypeError):  # the file may be damaged
+                last = {name: float(value) for name, value in (rows[-1] if rows else {}).items() if value}
         return {name: value for name, value in last.items() if finite_float(value) is not None}
 
     def row(self) -> ProgressRow:
