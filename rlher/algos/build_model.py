@@ -29,13 +29,7 @@ from rlher.her import HerReplayBuffer
 POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
 """Config keys that are arguments of the policy."""
 
-KEYS_OF_OTHER_SECTIONS = {
-    "n_steps": "her.n_steps",
-    "replay_buffer_kwargs": "keys of her",
-    "options": "engine",
-    "seed": "seed",
-    "device": "device",
-}
+OTHER_ARGUMENTS = ("n_steps", "replay_buffer_kwargs", "options", "seed", "device")
 """Arguments of the algorithms that are set by keys of other sections."""
 
 
@@ -172,9 +166,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
-        if name in values or name in KEYS_OF_OTHER_SECTIONS:
-            instead = KEYS_OF_OTHER_SECTIONS.get(name, f"algo.{name}")
-            raise UserError(f"algo.kwargs.{name} is not supported; set {instead} instead.")
+        if name in values or name in OTHER_ARGUMENTS:
+            raise UserError(f"algo.kwargs.{name} is not supported; {name} has a key of its own, see --help-all.")
     for name, value in algo.policy_kwargs.items():
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"

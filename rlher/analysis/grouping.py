@@ -118,7 +118,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     :raises UserError: no run has a key of ``by``.
     """
     for key in by:
-        if all(run.config.get(key) is None for run in runs):
+        if all(key not in run.config for run in runs):
             known = {name for run in runs for name in run.config}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     keys = by or [key for key in DEFAULT_BY if len({run.config[key] for run in runs}) > 1]

@@ -126,7 +126,8 @@ def difference_interval(
     """Return the difference of two means over seeds, and the ends of its interval.
 
     The interval is Welch's over the seeds. For success rates it is at least as wide as Newcombe's over all episodes,
-    because five seeds at 100 % have no variance but do not prove 100 %.
+    because five seeds at 100 % have no variance but do not prove 100 %. It is infinite for other values without
+    variance.
 
     :param treated: one value per seed, at least two.
     :param control: values of the control, one per seed, at least two.
@@ -140,6 +141,8 @@ def difference_interval(
             welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
         low = float(welch.low)
         high = float(welch.high)
+    elif episodes is None:  # nothing is known about the variance
+        low, high = -np.inf, np.inf
     if episodes is not None:
         newcombe_low, newcombe_high = _newcombe(treated, control, episodes, confidence)
         low = max(min(low, newcombe_low), -1.0)

@@ -1,6 +1,7 @@
 """The contract check: whether an environment has the properties that HER relies on."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any, Literal, NamedTuple
@@ -269,7 +270,7 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
 
 
 def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
-    first, repeated, other = (env.reset(seed=seed)[0] for seed in (1, 1, 2))
+    first, repeated, other = (deepcopy(env.reset(seed=seed)[0]) for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."
     elif all(np.array_equal(first[key], other[key]) for key in first):

@@ -127,12 +127,15 @@ class RestorableVecEnv(VecEnvWrapper):
         """
         while True:
             if lost is not None:
-                self._limit.count_restart(lost)
-                self.restarts += 1
+                self._count_restart(lost)
             try:
                 return self._build_and_reset(self.build_number + 1)
             except WorkerLost as again:
                 lost = again
+
+    def _count_restart(self, lost: WorkerLost) -> None:
+        self._limit.count_restart(lost)
+        self.restarts += 1
 
     def _build_and_reset(self, build_number: int) -> VecEnvObs:
         """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
@@ -141,7 +144,7 @@ class RestorableVecEnv(VecEnvWrapper):
         self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
         self.build_number = build_number
         self.actions = []
-        return self.reset()
+        return self.venv.reset()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments as :func:`make_vec_env` does; the model calls this when it is built."""
@@ -149,14 +152,21 @@ class RestorableVecEnv(VecEnvWrapper):
 
     def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        observations = self._build_and_reset(build_number)
-        for action in actions:
-            observations = self.step(action)[0]
-        return observations
+        while True:
+            try:
+                observations = self._build_and_reset(build_number)
+                for action in actions:
+                    observations = self.step(action)[0]
+                return observations
+            except WorkerLost as lost:
+                self._count_restart(lost)
 
     def reset(self) -> VecEnvObs:
-        """Reset all environments."""
-        return self.venv.reset()
+        """Reset all environments; build them again if a process is lost meanwhile."""
+        try:
+            return self.venv.reset()
+        except WorkerLost as lost:
+            return self.rebuild(lost)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Record and send the actions."""

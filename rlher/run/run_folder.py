@@ -5,9 +5,7 @@
 files; with ``eval.keep_models`` and ``record`` also ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
 """
 
-import csv
 import fcntl
-import io
 import os
 import re
 import shlex
@@ -94,11 +92,9 @@ class RunFolder:
         if not rows:
             (self.folder / EVALUATIONS).unlink(missing_ok=True)
             return
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(self.folder / EVALUATIONS, text.getvalue())
+        import pandas as pd  # already imported by Stable-Baselines3 in a process that trains
+
+        write_text(self.folder / EVALUATIONS, pd.DataFrame(rows).to_csv(index=False))
 
 
 def read_config(folder: Path) -> TrainConfig:

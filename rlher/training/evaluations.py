@@ -178,7 +178,7 @@ class Evaluations:
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
-        self.rows = [{name: row[name] for name in COLUMNS} for row in state["rows"]]
+        self.rows = [{name: row.get(name) for name in COLUMNS} for row in state["rows"]]
         self._next_step = int(state["next"])
         self._started = time.monotonic() - float(state["elapsed"])
 

@@ -126,7 +126,7 @@ def _checked_env(config: EnvConfig, from_checkpoint: bool) -> tuple[EnvConfig, l
 
 
 def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
-    """Return the lines on device, update, target bounds, normalisation, an ignored step timeout and the buffer."""
+    """Return the lines on device, update, target bounds, normalisation and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
@@ -136,9 +136,6 @@ def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
-    if config.env.step_timeout and config.vec_env == "dummy":
-        timeout = f"env.step_timeout={config.env.step_timeout:g}"
-        notes.append(f"{timeout} has no effect on training in the main process; use vec_env=subproc")
     if stored := min(config.algo.buffer_size, config.total_timesteps):
         size = stored * model.replay_buffer.storage.layout.transition_bytes  # type: ignore[union-attr]
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")

@@ -16,7 +16,7 @@ from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
-from rlher.run.run_folder import RESULT, RunFolder
+from rlher.run.run_folder import MODELS, RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
@@ -115,7 +115,9 @@ class Trainer:
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
         if not self.setup.from_checkpoint:
-            self.run.model_path("last").unlink(missing_ok=True)
+            for pattern in (MODELS["last"], "models/*", "clips/*"):
+                for path in self.run.folder.glob(pattern):
+                    path.unlink()
         (self.run.folder / RESULT).unlink(missing_ok=True)
 
     def _learn(self) -> None:
@@ -220,6 +222,7 @@ class RunCallback(BaseCallback):
         checkpointer.restore_envs()
         checkpointer.save_if_due()
         if self._trainer.stop_request.requested:
+            evaluations.finish_pending()
             checkpointer.save_unless_saved()
             raise KeyboardInterrupt
         evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
