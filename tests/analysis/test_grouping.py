@@ -23,6 +23,7 @@ def test_seeds_are_grouped_and_any_other_key_splits_a_group(make_run: Make, thre
     make_run("sac/Some-v0_9", 5, algo={"learning_rate": 0.1})
     assert group_logs(tmp_path) == {f"algo.learning_rate={rate}": n for rate, n in ((0.001, 3), (0.1, 1))}
     assert group_logs(tmp_path, "algo") == {"sac": 4}
+    assert group_logs(tmp_path, "demos.path") == {"demos.path=None": 4}
     assert group_logs(tmp_path, "her.n_sampled_goal") == {"her.n_sampled_goal=4": 4}
     with pytest.raises(UserError, match="n_sampled_gaol"):
         group_logs(tmp_path, "her.n_sampled_gaol")

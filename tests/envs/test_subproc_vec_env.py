@@ -125,6 +125,24 @@ def test_a_finished_episode_resets_the_count_of_restarts(restorable):
     assert envs.restarts == 4
 
 
+def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_replaced():
+    config, builds = hostile("LineEnv"), count()
+
+    def build(seed: int) -> VecEnv:
+        envs = make_vec_env(config, 2, seed, "subproc")
+        if next(builds) == 2:
+            os.kill(envs.workers[0].process.pid, signal.SIGKILL)
+        return envs
+
+    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs:
+        os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
+        assert envs.reset()["observation"].shape == (2, 1)
+        assert (envs.restarts, envs.build_number) == (1, 1)
+        expected = envs.step(NO_ACTIONS)[0]
+        repeated = envs.repeat_actions(1, [NO_ACTIONS])
+        assert (envs.restarts, repeated["desired_goal"].tolist()) == (2, expected["desired_goal"].tolist())
+
+
 def test_a_worker_lost_while_environments_are_built_again_is_another_restart():
     config = hostile("LineEnv")
     builds = count()

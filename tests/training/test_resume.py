@@ -32,6 +32,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
+from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume
 from rlher.training.trainer import Trainer
@@ -462,6 +463,9 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, at_step, stop
         flip(model)
     results = [stopped / name for name in ("best_model.zip", "last_model.zip", "evaluations.csv")]
     assert all(path.exists() for path in results)
+    (stopped / "models").mkdir()
+    (stopped / "models/5.zip").touch()
+    results.append(stopped / "models/5.zip")
     at_step(1, lambda: results.__setitem__(slice(None), filter(Path.exists, results)))
     assert rlher("train", "--resume", str(stopped)).code == 0
     assert (resumed_at(stopped), results) == ([0], [])
@@ -553,3 +557,16 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert rlher("train", *words("dqn"), "checkpoint.freq=null", "total_timesteps=60").code == 0
     assert not (folder_of("dqn") / "checkpoints").exists()
     assert rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10").code == 2
+
+
+def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlher, at_step, monkeypatch) -> None:
+    monkeypatch.setattr(Evaluations, "record_finished", lambda self: None)
+    at_step(75, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert rlher("train", *words("dqn"), "checkpoint.freq=null").code == 130
+    assert pd.read_csv(folder_of("dqn") / "evaluations.csv")["timesteps"].tolist() == [70]
+
+
+def test_a_checkpoint_from_before_a_metric_was_added() -> None:
+    evaluations = Evaluations(Mock(), Mock(), Mock())
+    evaluations.load_state_dict({"rows": [{"timesteps": 70, "success_rate": 0.5}], "next": 140, "elapsed": 1.0})
+    assert (evaluations.rows[0]["success_rate"], evaluations.rows[0]["mean_length"]) == (0.5, None)

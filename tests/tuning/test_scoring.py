@@ -62,3 +62,4 @@ def test_interval_of_five_perfect_seeds_is_not_empty() -> None:
     assert gain == 0
     assert -0.1 < low < 0 < high < 0.1
     assert stats.difference_interval([1.0] * 5, [0.0] * 5, 20)[1] > 0.9
+    assert stats.difference_interval([0.2, 0.2], [0.1, 0.1])[1] < 0, "no rates: nothing is known about the variance"
