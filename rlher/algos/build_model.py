@@ -20,7 +20,7 @@ from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
 from rlher.algos.schedules import make_schedule
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, all_train_keys
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
@@ -167,7 +167,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
         if name in values or name in OTHER_ARGUMENTS:
-            raise UserError(f"algo.kwargs.{name} is not supported; {name} has a key of its own, see --help-all.")
+            keys = [key for key in all_train_keys() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
+            raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
     for name, value in algo.policy_kwargs.items():
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"
