@@ -112,10 +112,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 without a comparison because re-runs failed.
     """
-    from rlher.jobs import job_pool
+    from rlher.core.workers import start_fork_server
 
-    # It imports torch at the same time as the next line.
-    job_pool.start_fork_server_for_jobs(config, ["rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats"])
+    if config.launcher == "local":
+        start_fork_server(for_jobs=True)  # it imports torch at the same time as the next line
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

@@ -44,6 +44,13 @@ REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one without a value."""
 
 
+PRELOADED = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""Modules that the fork server imports: what environments and evaluations need."""
+
+PRELOADED_FOR_JOBS = ("rlher.training.resume", "rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
+"""Further modules, which the runs of a sweep or a search need."""
+
+
 class WorkerLost(RunError):
     """A worker process died or hangs."""
 
@@ -164,17 +171,16 @@ def report_progress(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_fork_server(modules: Sequence[str] = ()) -> None:
+def start_fork_server(for_jobs: bool = False) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
-    It imports the modules while the caller goes on. A worker is a fork of it, so it starts without importing anything.
+    It imports what they need while the caller goes on. A worker is a fork of it, so it imports nothing when it starts.
 
-    :param modules: names of the modules, of which those that do not exist are ignored; they have no effect if the
-        server was started before.
+    :param for_jobs: for workers that train; no effect if the server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 
-    multiprocessing.set_forkserver_preload(["rlher.core.gc_threshold", *modules])
+    multiprocessing.set_forkserver_preload([*PRELOADED, *(PRELOADED_FOR_JOBS if for_jobs else ())])
     resource_tracker.ensure_running()  # otherwise it is started below, which unblocks the signals
     with blocked_run_signals():
         forkserver.ensure_running()

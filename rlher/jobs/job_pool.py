@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,7 +26,7 @@ from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.reading import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, start_fork_server
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers
 from rlher.jobs.job_source import Job, JobSource
 from rlher.jobs.progress_table import ProgressTable
 
@@ -59,12 +59,6 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
             table.update()
             raise
         table.update()
-
-
-def start_fork_server_for_jobs(config: LauncherConfig, modules: Sequence[str]) -> None:
-    """Start the fork server, which imports what the jobs need, unless the jobs are tasks of Ray."""
-    if config.launcher == "local":
-        start_fork_server(modules)
 
 
 class Pool:

@@ -28,8 +28,9 @@ from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import finite_float, read_json, read_text
+from rlher.core.workers import start_fork_server
 from rlher.core.writing import user_error_on_write
-from rlher.jobs.job_pool import Pool, run_jobs, start_fork_server_for_jobs
+from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
@@ -161,7 +162,8 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
         note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
         return runs, False
-    start_fork_server_for_jobs(config, ["rlher.training.resume", "sb3_contrib", "scipy.stats"])
+    if config.launcher == "local":
+        start_fork_server(for_jobs=True)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:

@@ -58,6 +58,7 @@ class Evaluations:
 
     :param model: that is trained.
     :param workers: play the episodes.
+    :param started: monotonic time at which the run was started.
     :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
         for the result of each evaluation.
     """
@@ -67,6 +68,7 @@ class Evaluations:
         run: RunFolder,
         model: OffPolicyAlgorithm,
         workers: EvaluationWorkers,
+        started: float,
         on_evaluation: OnEvaluation | None = None,
     ) -> None:
         self.rows: EvaluationRows = []
@@ -81,11 +83,11 @@ class Evaluations:
         """Whether to record a clip of each new best model; not after one failed."""
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_defaults
         self._next_step = self._freq
-        self._started = time.monotonic()
+        self._started = started
 
     @property
     def elapsed(self) -> float:
-        """Seconds of training so far, including those before the run was resumed."""
+        """Seconds of the run so far, including those before it was resumed."""
         return time.monotonic() - self._started
 
     def start_if_due(self) -> None:
@@ -180,7 +182,7 @@ class Evaluations:
         """
         self.rows = [{name: row.get(name) for name in COLUMNS} for row in state["rows"]]
         self._next_step = int(state["next"])
-        self._started = time.monotonic() - float(state["elapsed"])
+        self._started -= float(state["elapsed"])
 
 
 # -------------------------------------------------------------------------------------------------- models

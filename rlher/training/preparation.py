@@ -17,7 +17,6 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
-from rlher.core.workers import start_fork_server
 from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
@@ -25,7 +24,6 @@ from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.defaults import resolve_defaults
 from rlher.training.learning_from_demonstrations import add_demonstrations, validate_demonstrations
 from rlher.training.loggers import require_installed
-from rlher.training.process_plan import RUN_WORKER_MODULES
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,6 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env, from_checkpoint)
     config, notes = resolve_defaults(replace(config, env=env), from_checkpoint)
-    if config.vec_env == "subproc" or config.eval.workers:
-        start_fork_server(RUN_WORKER_MODULES)  # a job of a sweep or a search has none yet
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:

@@ -13,9 +13,6 @@ from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import values_and_code_names
 
-RUN_WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the fork server of a run imports, so that its worker processes start at once."""
-
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
 other."""

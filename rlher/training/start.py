@@ -10,7 +10,7 @@ from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core.errors import UserError
 from rlher.core.workers import start_fork_server
 from rlher.run.run_folder import RunFolder
-from rlher.training.process_plan import RUN_WORKER_MODULES, process_plan
+from rlher.training.process_plan import process_plan
 
 if TYPE_CHECKING:
     from rlher.training.result import RunResult
@@ -41,4 +41,4 @@ def _start_fork_server(config: TrainConfig) -> None:
     """Start the fork server if the run may have worker processes."""
     plan = process_plan(config, on_cpu=False)  # device=auto needs torch; the CPU never has more worker processes
     if plan.vec_env == "subproc" or plan.eval_workers:
-        start_fork_server(RUN_WORKER_MODULES)
+        start_fork_server()

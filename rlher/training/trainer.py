@@ -1,7 +1,6 @@
 """One training run, from config to result."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -71,10 +70,9 @@ class Trainer:
         self.result = RunResult()
         self.stop_request = StopRequest()
         self.evaluation_workers = EvaluationWorkers(self.config)
-        self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, on_evaluation)
+        self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, setup.started, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
         self.setup = setup
-        self._started = setup.started
         self._evaluate_at_end = evaluate_at_end
 
     def run_to_end(self, tracker: TrackerWriter | None) -> RunResult:
@@ -108,7 +106,6 @@ class Trainer:
         :raises UserError: it cannot be loaded.
         """
         self.checkpointer.restore(checkpoint)
-        self._started -= self.evaluations.elapsed
 
     def _delete_later_results(self) -> None:
         """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
@@ -195,7 +192,7 @@ class Trainer:
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none."""
         self.result.timesteps = self.model.num_timesteps
-        self.result.wall_seconds = round(time.monotonic() - self._started, 1)
+        self.result.wall_seconds = round(self.evaluations.elapsed, 1)
         try:
             write_json(self.run.folder / RESULT, self.result.to_json())
         except OSError as error:

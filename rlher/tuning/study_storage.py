@@ -169,7 +169,8 @@ def open_study(
         return study, True
     if not isinstance(stored, dict):
         raise UserError(f"the study {name!r} was not created by rlher optimize; choose another --study-name.")
-    for key, (before, value) in changed_values(stored, identity, defaults or {}).items():
+    if changes := changed_values(stored, identity, defaults or {}):
+        key, (before, value) = next(iter(changes.items()))
         raise UserError(f"the study {name!r} has {key}={before}, this command {value}; choose another --study-name.")
     return study, False
 

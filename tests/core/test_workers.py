@@ -7,12 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 
 import pytest
 
 from rlher.core import workers
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
+
+
+def test_the_fork_server_imports_modules_that_exist() -> None:
+    assert all(find_spec(name) for name in (*workers.PRELOADED, *workers.PRELOADED_FOR_JOBS))
 
 
 class Service:

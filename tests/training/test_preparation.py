@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import stable_baselines3
@@ -14,7 +13,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.training import preparation
 from rlher.training.preparation import prepare
 
 
@@ -47,13 +45,6 @@ def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
     config = slow_config()
     with prepare(config, from_checkpoint=True) as setup:
         assert setup.config.env == config.env
-
-
-def test_worker_processes_of_a_job_are_forks_of_a_server_that_imported_what_they_need(monkeypatch) -> None:
-    monkeypatch.setattr(preparation, "start_fork_server", start := Mock())
-    for vec_env, calls in (("dummy", 0), ("subproc", 1)):
-        with prepare(replace(slow_config(), vec_env=vec_env)):
-            assert start.call_count == calls
 
 
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
