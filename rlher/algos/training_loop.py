@@ -154,8 +154,8 @@ class TrainingLoop(OffPolicyAlgorithm):
     def start_new_episodes(self, reset: Callable[[], Any]) -> None:
         """Truncate the running episodes and start new ones.
 
-        :param reset: resets the environments and returns their observations, which the VecTransposeImage that
-            Stable-Baselines3 may have put around the environments has not seen.
+        :param reset: resets the environments and returns their observations. Images are as the environments return
+            them, because ``reset`` does not pass through the VecTransposeImage of Stable-Baselines3.
         """
         self.replay_buffer.storage.truncate_running()  # type: ignore[union-attr]
         self._last_obs = self.with_channels_first(reset())

@@ -82,11 +82,11 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
 
 def _keys(command: Command, before: list[str]) -> dict[str, Field]:
     """Return the keys of a command with the algorithm and environment of the words before; else those of all."""
-    from rlher.cli.help import default_config  # imports Hydra, which takes 0.1 s
+    from rlher.cli.help import config_for_help  # imports Hydra, which takes 0.1 s
 
     try:
         words = [word for word in before if ":" not in word]  # algo=module:Class would run code
-        return {key: field for key, field, _ in values_by_key(default_config(command, words))}
+        return {key: field for key, field, _ in values_by_key(config_for_help(command, words))}
     except UserError:  # there is no such algorithm
         return dict(command.keys)
 

@@ -62,7 +62,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
     lines += ["flags (each is a key too):", *_flag_lines(command)]
-    keys = [(key, field, value) for key, field, value in values_by_key(default_config(command, argv)) if "." in key]
+    keys = [(key, field, value) for key, field, value in values_by_key(config_for_help(command, argv)) if "." in key]
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
@@ -104,7 +104,7 @@ def _entry(name: str, size: int, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), **options)
 
 
-def default_config(command: Command, argv: Sequence[str]) -> Any:
+def config_for_help(command: Command, argv: Sequence[str]) -> Any:
     """Return the default config of a command, with the algorithm and environment that a command line chooses.
 
     :raises UserError: there is no such algorithm, or the file of the environment is invalid.

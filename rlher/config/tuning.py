@@ -11,11 +11,11 @@ from rlher.core.errors import UserError
 class Objective(NamedTuple):
     """What a study maximises.
 
-    :param score: the entry of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
-    :param measure: the entry in words.
+    :param attribute: the attribute of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
+    :param measure: the attribute in words.
     """
 
-    score: str
+    attribute: str
     measure: str
 
 

@@ -48,8 +48,8 @@ class Relabeller:
 
     def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
-        # With relay sub-goals the goal may change at each step. The stored reward is for the goal after the step, but
-        # the row holds the goal before it. So all rewards are recomputed, not only the virtual ones.
+        # With relay sub-goals a step may change the goal. A row holds the goal before the step and the reward under the
+        # goal after it. So all rewards are recomputed, not only the virtual ones.
         first_recomputed = n_original if self.goal_part_weights is None else 0
         if first_recomputed < len(ids):
             self.reward_and_done.split_new_rewards(storage)

@@ -214,7 +214,7 @@ class RunCallback(BaseCallback):
             pretrain(trainer.model, trainer.config, self._progress, trainer.stop_request)  # type: ignore[arg-type]
             trainer.evaluations.start()
 
-    def _on_rollout_start(self) -> None:  # except with engine.overlap, all updates of the steps so far are done
+    def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         evaluations, checkpointer = self._trainer.evaluations, self._trainer.checkpointer
         checkpointer.restore_envs()
         checkpointer.save_if_due()

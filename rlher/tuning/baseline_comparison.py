@@ -115,7 +115,7 @@ def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_see
 
 def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Gain:
     """Return a candidate's difference to the baseline; greater is better."""
-    entry = OBJECTIVES[config.objective].score
-    treated, control = ([getattr(score, entry) for score in each.scores] for each in (candidate, baseline))
+    attribute = OBJECTIVES[config.objective].attribute
+    treated, control = ([getattr(score, attribute) for score in each.scores] for each in (candidate, baseline))
     episodes = config.eval.final_episodes if config.objective == "success" else None
     return stats.difference_interval(treated, control, episodes, confidence)

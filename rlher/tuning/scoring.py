@@ -82,7 +82,7 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
     ``episodes`` that the success rate was measured on.
     """
     tie_break = 0.5 / episodes * score.steps / total_timesteps if objective == "success" else 0.0
-    return float(getattr(score, OBJECTIVES[objective].score)) - tie_break
+    return float(getattr(score, OBJECTIVES[objective].attribute)) - tie_break
 
 
 def has_score(trial: FrozenTrial) -> bool:

@@ -100,10 +100,10 @@ def _open_journal(path: Path) -> JournalStorage:
 # -------------------------------------------------------------------------- a database that goes away
 
 
-def _is_connection_error(error: BaseException | None) -> bool:
-    """Return whether the database may answer if the call is repeated."""
+def _may_succeed_later(error: BaseException | None) -> bool:
+    """Return whether a call may succeed if it is repeated: the server was away, or another process locked the file."""
     if isinstance(error, (StorageInternalError, UserError)):
-        return _is_connection_error(error.__cause__)
+        return _may_succeed_later(error.__cause__)
     if isinstance(error, sqlalchemy.exc.OperationalError) and isinstance(error.orig, sqlite3.Error):
         return "locked" in str(error.orig)  # by another process; SQLite has no server that could be away
     return isinstance(
@@ -129,7 +129,7 @@ def _reason(error: BaseException) -> str:
 
 
 wait_for_database = tenacity.retry(
-    retry=tenacity.retry_if_exception(_is_connection_error),
+    retry=tenacity.retry_if_exception(_may_succeed_later),
     wait=tenacity.wait_exponential(multiplier=0.2, max=5),
     stop=tenacity.stop_after_delay(RETRY_SECONDS),
     before_sleep=_warn_once,

@@ -68,10 +68,10 @@ class TrialRunner(ABC):
         :raises optuna.TrialPruned: the reporter stopped the run.
         :raises RunFailed: the run ended early.
         """
-        run_config = apply_params(train_config(self.config), params)
-        run_config = replace(run_config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
+        config = apply_params(train_config(self.config), params)
+        config = replace(config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
-        run_config = replace(run_config, checkpoint=CheckpointConfig(freq=None))
+        config = replace(config, checkpoint=CheckpointConfig(freq=None))
         rows: EvaluationRows = []
 
         def on_evaluation(rows_so_far: EvaluationRows) -> None:
@@ -79,7 +79,7 @@ class TrialRunner(ABC):
             if reporter:
                 reporter.report(rows)
 
-        run, result = train_new_run(run_config, self.command, on_evaluation, evaluate_at_end=reporter is None)
+        run, result = train_new_run(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
         if reporter:  # the models of a hundred trials are gigabytes
             for path in (*map(run.model_path, MODELS), *run.folder.glob("models/*.zip")):
                 path.unlink(missing_ok=True)

@@ -36,9 +36,8 @@ NOT_REPEATABLE = (
 class Checkpointer:
     """Writes checkpoints when they are due, and restores a run from one.
 
-    Both happen at the start of a rollout: no step has begun, and all updates of the steps so far are done. With
-    ``engine.overlap`` the last updates are still due; the checkpoint records how many, and a longer run does them
-    first.
+    Both happen at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of the last step
+    are still due then. The checkpoint records how many, and the resumed run does them first.
 
     :param model: that is trained in ``envs``.
     :param evaluations: a part of a checkpoint, with the best model.
