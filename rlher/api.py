@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rlher.composition.compose import ComposedConfig, changed_config, compose
 from rlher.composition.override_syntax import override_words
+from rlher.composition.python_values import config_value
 from rlher.config.commands import (
     CheckConfig,
     CompareConfig,
@@ -181,6 +182,9 @@ class Run:
                 self._reload()
         return self
 
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
     def _reload(self) -> None:
         """Read the config again, and forget the model."""
         self.__dict__.pop("model", None)
@@ -194,7 +198,7 @@ class Run:
         return escape_control(f"<rlher.Run {self._source.agent or self._run}: {title}{success}>")
 
 
-Folders = str | Path | Run | Sequence[str | Path | Run]
+Folders = str | os.PathLike | Sequence[str | os.PathLike]
 """One run or folder of runs, or several of them; ``*`` stands for any part of a name."""
 
 Runs = Folders | Mapping[str, Folders]
@@ -462,8 +466,7 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.error:
-            message = f"{run.name}: {str(run.error).rstrip('.')}; its output is in {run.log_path}."
-            raise UserError(message) if isinstance(run.error, UserError) else RunError(message, run.folder)
+            raise UserError(run.failure) if isinstance(run.error, UserError) else RunError(run.failure, run.folder)
     return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
 
 
@@ -474,42 +477,7 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(flatten_sections(_config_value(keys), all_train_keys()))
-
-
-def _config_value(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of functions and classes, and Python's types for NumPy's.
-
-    :raises UserError: a config cannot hold one of them.
-    """
-    if isinstance(value, Mapping):
-        return {_config_value(name): _config_value(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_config_value, value))
-    if isinstance(value, Run):
-        return str(value.folder)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, str | Path):
-        return str(value)
-    if isinstance(value, int | float | None):
-        return value
-    if not isinstance(value, type) and not hasattr(value, "__qualname__"):
-        raise UserError(
-            f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
-        )
-    return _import_path(value)
-
-
-def _import_path(code: Any) -> str:
-    """Return the ``module:name`` of a function or class, which a config records."""
-    name = getattr(code, "__qualname__", repr(code))
-    if code.__module__ == "__main__" or not name.isidentifier():
-        raise UserError(
-            f"{name} cannot be imported by name, as evaluating or resuming the run must; "
-            "define it at the top level in a module of your own, not in the script or notebook that runs."
-        )
-    return f"{code.__module__}:{name}"
+    return dict(flatten_sections(config_value(keys), all_train_keys()))
 
 
 def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
@@ -533,14 +501,14 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
 def _run_paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, folders in runs.items() for path in _run_paths(folders)]
-    is_one = isinstance(runs, str | Path | Run) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
+    is_one = isinstance(runs, str | os.PathLike) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
     entries: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
     if not entries:  # to the command, no runs are all runs in logs
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
     paths: list[str] = []
     for run in entries:
-        if not isinstance(run, str | Path | Run):
+        if not isinstance(run, str | os.PathLike):
             raise UserError(f"runs are folders or what rlher.load returns, not {type(run).__name__}; see rlher.runs.")
-        path = str(run.folder if isinstance(run, Run) else run)
+        path = os.fspath(run)
         paths += [path] if Path(path).exists() else sorted(glob(path)) or [path]
     return paths

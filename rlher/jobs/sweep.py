@@ -75,6 +75,11 @@ class SweepRun:
         digest = hashlib.sha256(self.command_line.encode()).hexdigest()[:8]
         return Path(self.config.logs, "sweeps", f"{safe_name(self.name)[:80]}-{digest}.log")
 
+    @property
+    def failure(self) -> str:
+        """Why it failed, and where its output is."""
+        return f"{self.name} failed: {str(self.error).rstrip('.')}; its output is in {self.log_path}."
+
     def last_evaluation(self) -> dict[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
         last: dict[str, Any] = {}
@@ -174,7 +179,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
         return runs, True
     for run in runs:
         if run.error:
-            warn(f"{run.name} failed: {str(run.error).rstrip('.')}; its output is in {run.log_path}.")
+            warn(run.failure)
     return runs, False
 
 

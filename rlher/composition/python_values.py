@@ -1,0 +1,40 @@
+"""Values of Python as a config holds them: numbers, texts, lists, mappings, and the names of functions and classes."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rlher.core.errors import UserError
+
+
+def config_value(value: Any) -> Any:
+    """Return nested values with the ``module:name`` of functions and classes, and Python's types for NumPy's.
+
+    :raises UserError: a config cannot hold one of them.
+    """
+    if isinstance(value, Mapping):
+        return {config_value(name): config_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(config_value, value))
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, int | float | None):
+        return value
+    if not isinstance(value, type) and not hasattr(value, "__qualname__"):
+        raise UserError(
+            f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
+        )
+    return _import_path(value)
+
+
+def _import_path(code: Any) -> str:
+    """Return the ``module:name`` of a function or class, which a config records."""
+    name = getattr(code, "__qualname__", repr(code))
+    if code.__module__ == "__main__" or not name.isidentifier():
+        raise UserError(
+            f"{name} cannot be imported by name, as evaluating or resuming the run must; "
+            "define it at the top level in a module of your own, not in the script or notebook that runs."
+        )
+    return f"{code.__module__}:{name}"
