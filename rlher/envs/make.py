@@ -10,7 +10,7 @@ from rlher.envs.checked_env import StandardInfo
 from rlher.envs.registration import entry_point, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
-from rlher.envs.wrappers import ActionRepeat, RewardOffset
+from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 
@@ -26,9 +26,9 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: make it as training sees it: relay sub-goals are shown, ``reward_offset`` is added, ``info`` has
-        the diagnostics of an episode if ``config.success_reward`` is set, and the reward of a repeated action is that
-        of its last step, not the sum.
+    :param training: make it as training sees it: relay sub-goals are shown, ``reward_offset`` is added, an episode ends
+        after a fall, ``info`` has the diagnostics of an episode if ``config.success_reward`` is set, and the reward of
+        a repeated action is that of its last step, not the sum.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises RunError: its constructor raised without any arguments from the user.
     """
@@ -38,6 +38,10 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     env = StandardInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
+    if training and config.fall_height is not None:
+        if env.observation_space["achieved_goal"].shape[0] < 3:  # type: ignore[index]
+            raise UserError(f"env.fall_height needs goals with a height, which {config.id} does not have; leave it out.")
+        env = TruncateAfterFall(env, config.fall_height)
     if config.relay.enabled:
         env = _with_relay_goals(env, config, training)
     if training and config.reward_offset:

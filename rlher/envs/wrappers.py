@@ -1,4 +1,4 @@
-"""Wrappers that make a goal environment easier to learn: action repeat, and an offset of the training rewards.
+"""Wrappers that make a goal environment easier to learn: action repeat, an end after a fall, an offset of rewards.
 
 An exported agent plays with a copy of this module, so nothing of rlher is imported here.
 """
@@ -33,6 +33,35 @@ class ActionRepeat(gym.Wrapper):
             if terminated or truncated:
                 break
         return observation, reward if self._last_reward else total, terminated, truncated, info
+
+
+class TruncateAfterFall(gym.Wrapper):
+    """Truncate an episode soon after its object has fallen off the table, where the robot cannot reach it.
+
+    On FetchPush this happens in half of the training episodes. The steps after it are a quarter of the replay buffer,
+    and even more of the virtual goals are on the floor. A few of these steps are kept, because without them no value of
+    a fallen object would be learnt, and the agent would not avoid it.
+
+    :param height: third entry of ``achieved_goal`` below which the object has fallen.
+    """
+
+    KEPT_STEPS = 5
+
+    def __init__(self, env: gym.Env, height: float) -> None:
+        super().__init__(env)
+        self._height = height
+        self._fallen_steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset, and begin to count again."""
+        self._fallen_steps = 0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step, and truncate the episode if the object has lain below the table for long enough."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._fallen_steps += bool(observation["achieved_goal"][2] < self._height)
+        return observation, reward, terminated, truncated or self._fallen_steps >= self.KEPT_STEPS, info
 
 
 class RewardOffset(gym.Wrapper):

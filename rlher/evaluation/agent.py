@@ -96,7 +96,7 @@ def find_agent(config: PlayConfig) -> Agent:
 
 def without_training_aids(config: EnvConfig) -> EnvConfig:
     """Return an environment without what helps to learn: with its own goals and rewards."""
-    return replace(config, relay=RelayConfig(), reward_offset=0.0)
+    return replace(config, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
 
 
 def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:

@@ -1,12 +1,16 @@
-"""Action repeat and reward offset in training; evaluation keeps the environment's own rewards."""
+"""Action repeat, and what only training has: reward offset, end after a fall."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hostile_envs import LineEnv
 
+from rlher.config.conf_files import conf_env
 from rlher.config.environment import EnvConfig
+from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.envs.wrappers import ActionRepeat, RewardOffset
+from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 
 class Counter(LineEnv):
@@ -49,3 +53,24 @@ def test_a_maze_has_shifted_rewards_in_training_only(training: bool, expected: s
     assert env.step(env.action_space.sample())[1] in expected
     assert (config.training_success_reward, config.training_reward_range) == (0.0, [-1.0, 0.0])
     env.close()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_only_training_ends_soon_after_a_block_fell(training: bool):
+    env = make_env(replace(conf_env("FetchPush-v4"), fall_height=0.3), training=training)
+    for _ in range(2):
+        env.reset(seed=0)
+        simulator = env.unwrapped
+        beside_the_table = [2.0, 0.75, 0.6, 1, 0, 0, 0]
+        simulator._utils.set_joint_qpos(simulator.model, simulator.data, "object0:joint", beside_the_table)
+        steps = [env.step(np.zeros(4)) for _ in range(50)]
+        fallen = [observation["achieved_goal"][2] < 0.3 for observation, *_ in steps]
+        ends = [truncated for *_, truncated, _ in steps]
+        assert ends.index(True) == (fallen.index(True) + TruncateAfterFall.KEPT_STEPS - 1 if training else 49)
+    env.close()
+
+
+def test_goals_without_a_height_cannot_fall():
+    config = replace(conf_env("PointMaze_UMaze-v3"), fall_height=0.3)
+    with pytest.raises(UserError):
+        make_env(config, training=True)
