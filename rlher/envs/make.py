@@ -40,7 +40,9 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
     if training and config.fall_height is not None:
         if env.observation_space["achieved_goal"].shape[0] < 3:  # type: ignore[index]
-            raise UserError(f"env.fall_height needs goals with a height, which {config.id} does not have; leave it out.")
+            raise UserError(
+                f"env.fall_height needs goals with a height, which {config.id} does not have; leave it out."
+            )
         env = TruncateAfterFall(env, config.fall_height)
     if config.relay.enabled:
         env = _with_relay_goals(env, config, training)
