@@ -48,14 +48,8 @@ class ActorCritic(FastUpdate):
         return [self.actor.optimizer, self.critic.optimizer]
 
     def setup_update(self) -> None:
-        """Batch the critics' weights and create the fused optimizers.
-
-        :raises ValueError: ``options.target_critics`` is larger than the number of critics.
-        """
+        """Batch the critics' weights and create the fused optimizers."""
         options = self.options
-        count = options.target_critics
-        if count is not None and count > self.critic.n_critics:
-            raise ValueError(f"target_critics={count} is more than n_critics={self.critic.n_critics}.")
         self.batched_critics = BatchedMLP(self.critic.q_networks, options.bf16)
         self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, options.bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
@@ -96,15 +90,10 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------------- parts of the losses
 
-    def sample_target_critics(self) -> th.Tensor | None:
-        """Sample the indices of the critics in the target; None if ``options.target_critics`` is None."""
-        count = self.options.target_critics
-        return None if count is None else th.randperm(self.critic.n_critics, device=self.device)[:count]
-
     def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.batched_target_critics(inputs, batch.target_critics, frozen=True))
+        return self.clamp_target_q(self.batched_target_critics(inputs, frozen=True))
 
     def q_values(self, batch: UpdateBatch) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""

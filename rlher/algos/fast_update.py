@@ -43,7 +43,6 @@ class UpdateBatch(NamedTuple):
     :ivar noise: (batch, action_dim) noise of the actor's actions.
     :ivar next_noise: (batch, action_dim) noise of the target actions.
     :ivar ent_coef: entropy coefficient.
-    :ivar target_critics: indices of the critics in the target; None: all.
     """
 
     obs: th.Tensor
@@ -56,7 +55,6 @@ class UpdateBatch(NamedTuple):
     noise: Any = None
     next_noise: Any = None
     ent_coef: Any = None
-    target_critics: Any = None
 
     def weighted_mean(self, losses: th.Tensor) -> th.Tensor:
         """Return the mean of losses (…, batch, any), each transition weighted by its importance."""

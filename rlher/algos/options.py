@@ -18,8 +18,6 @@ class UpdateOptions:
 
     :param target_q_bounds: lowest and highest value of the target network, either may be None; see
         :func:`resolve_target_q_bounds`.
-    :param target_critics: as ``algo.target_critics``. The actor then maximises the mean of all critics (REDQ, Chen et
-        al. 2021, arXiv:2101.05982).
     :param random_action: as ``algo.random_action``, besides the action noise (OpenAI baselines' ``random_eps``;
         Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: as ``algo.random_action_hold``.
@@ -35,7 +33,6 @@ class UpdateOptions:
     """
 
     target_q_bounds: Bounds | None = None
-    target_critics: int | None = None
     random_action: float = 0.0
     random_action_hold: int = 1
     target_policy_noise_schedule: str = "constant"

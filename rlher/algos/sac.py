@@ -51,12 +51,11 @@ class SACUpdate(ActorCritic):
         return losses, errors
 
     def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
-        """Return a batch with the noise of actions and next actions, the entropy coefficient, and target critics."""
+        """Return a batch with the noise of actions and next actions, and the entropy coefficient."""
         return batch._replace(
             noise=th.randn_like(batch.actions),
             next_noise=th.randn_like(batch.actions),
             ent_coef=self.ent_coef_tensor if self.log_ent_coef is None else self.log_ent_coef.detach().exp(),
-            target_critics=self.sample_target_critics(),
         )
 
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
@@ -78,8 +77,8 @@ class SACUpdate(ActorCritic):
         return (batch.ent_coef * log_prob - value).mean(), log_prob.mean()
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
-        """Return the minimum of the critics; with ``target_critics`` their mean (REDQ)."""
-        return minimum_with_one_gradient(values) if self.options.target_critics is None else values.mean(dim=0)
+        """Return the minimum of the critics."""
+        return minimum_with_one_gradient(values)
 
     def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
         """Move the entropy coefficient if it is learnt; return its loss.

@@ -20,10 +20,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return [self.actor, self.actor_target, self.critic, self.critic_target]
 
     def setup_update(self) -> None:
-        """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters.
-
-        :raises ValueError: ``options.target_critics`` is larger than the number of critics.
-        """
+        """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters."""
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
         kind = self.options.target_policy_noise_schedule
@@ -40,13 +37,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return losses, errors
 
     def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
-        """Return a batch with the smoothing noise of the target actions, and target critics."""
+        """Return a batch with the smoothing noise of the target actions."""
         deviation = self._target_policy_noise(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
-        return batch._replace(
-            next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip),
-            target_critics=self.sample_target_critics(),
-        )
+        return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))
 
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
@@ -58,19 +52,15 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the negated value of the actor's actions plus the action penalty, and the penalty.
-
-        The value is the first critic's; with ``target_critics`` the mean of all critics (REDQ).
-        """
+        """Return the negated value of the actor's actions plus the action penalty, and the penalty."""
         actions = self.forward(self.actor.mu, batch.obs)
-        critics = slice(0, 1) if self.options.target_critics is None else None
         action_penalty = self.options.action_l2 * (actions**2).mean()
-        value = self.aggregate_q_values(self.actor_q_values(batch, actions, critics))
+        value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))
         return action_penalty - value.mean(), action_penalty
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
-        """Return the first critic's value; with ``target_critics`` the mean of all critics (REDQ)."""
-        return values[0] if self.options.target_critics is None else values.mean(dim=0)
+        """Return the first critic's value."""
+        return values[0]
 
     def update_targets(self) -> None:
         """Move the target critics and the target actor towards their networks."""

@@ -104,7 +104,6 @@ class ActorCriticConfig(OffPolicyConfig):
     n_critics: int = key(2, "number of critics", low=1)
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
     # Only the fast update has these:
-    target_critics: int | None = key(None, "random critics whose minimum is the target; null: all critics", low=1)
     layer_norm_critics: bool = key(False, "layer normalisation in the critics")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
     random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)

@@ -2,7 +2,6 @@
 
 import io
 
-import numpy as np
 import pytest
 import torch as th
 
@@ -60,24 +59,6 @@ def test_td_errors_equal_those_computed_from_the_networks() -> None:
         values = [network(th.cat([batch.obs, batch.actions], 1)) for network in model.critic.q_networks]
     for error, value in zip(errors, values, strict=True):
         assert th.allclose(error, value - target, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", CRITICS)
-def test_target_critics_draws_a_subset_of_the_critics(name) -> None:
-    model = ours(name, options=UpdateOptions(target_critics=2), policy_kwargs={"n_critics": 5})
-    batch = batch_of(model)
-    draws = [model.with_random_inputs(batch).target_critics for _ in range(200)]
-    assert {len(set(subset.tolist())) for subset in draws} == {2}
-    assert np.bincount(th.cat(draws).numpy(), minlength=5).min() > 40
-    actions = batch.actions
-    all_values = model.target_q_values(batch, actions)
-    for subset in draws[:10]:
-        assert th.allclose(
-            model.target_q_values(batch._replace(target_critics=subset), actions), all_values[subset], atol=1e-6
-        )
-    train(model, 3)
-    with pytest.raises(ValueError, match="target_critics=3"):
-        ours(name, options=UpdateOptions(target_critics=3), policy_kwargs={"n_critics": 2})
 
 
 def test_action_l2_reduces_the_size_of_actions() -> None:

@@ -69,7 +69,7 @@ def test_the_notes_say_that_a_model_has_no_fast_update() -> None:
 
 @pytest.mark.parametrize(
     ("section", "option"),
-    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1}), ("algo", {"target_critics": 1})],
+    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1})],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()
