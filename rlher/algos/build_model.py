@@ -92,7 +92,7 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
         success_reward=env.training_success_reward,
         seed=config.seed,
         demonstration_fraction=config.demos.fraction,
-        goal_part_weights=(1 - env.relay.reach_share, env.relay.reach_share) if env.relay.enabled else None,
+        goal_parts=2 if env.relay.enabled else 1,
     )
     return arguments
 

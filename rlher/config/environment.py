@@ -18,7 +18,6 @@ class RelayConfig:
     probability: float = experiment_key(0.5, "probability of reaching for the object while far from it", low=0, high=1)
     distance: float = experiment_key(0.03, "distance above which the hand is far from the object", low=0)
     reach_threshold: float = experiment_key(0.05, "distance below which the hand has reached its goal", low=0)
-    reach_share: float = experiment_key(0.5, "share of the virtual goals that are for the hand", low=0, high=1)
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """Relabel transitions: sample new goals, recompute reward and done, sum rewards over steps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,20 +36,20 @@ class Relabeller:
     :param reward_and_done: computes rewards and dones.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
     :param gamma: discount of the returns.
-    :param goal_part_weights: weight of each part of a goal (:func:`keep_one_part`); None: goals have no parts.
+    :param goal_parts: number of parts of a goal, see :func:`keep_one_part`.
     """
 
     strategy: Strategy
     reward_and_done: RewardAndDone
     n_steps: int
     gamma: float
-    goal_part_weights: Sequence[float] | None = None
+    goal_parts: int = 1
 
     def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         # With relay sub-goals a step may change the goal. A row holds the goal before the step and the reward under the
         # goal after it. So all rewards are recomputed, not only the virtual ones.
-        first_recomputed = n_original if self.goal_part_weights is None else 0
+        first_recomputed = n_original if self.goal_parts == 1 else 0
         if first_recomputed < len(ids):
             self.reward_and_done.split_new_rewards(storage)
         positions = storage.positions(ids)
@@ -58,7 +57,7 @@ class Relabeller:
         new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
         rows["obs"][DESIRED_GOAL][n_original:] = new_goals
         # Rewards depend on the precision of the environment, which new goals have, and goals in rows may not have.
-        goals = new_goals if self.goal_part_weights is None else rows["obs"][DESIRED_GOAL]
+        goals = new_goals if self.goal_parts == 1 else rows["obs"][DESIRED_GOAL]
         if self.n_steps > 1:
             return self._sum_steps(storage, ids, rows, goals, first_recomputed)
         next_obs = storage.next_obs(ids, rows["episode"])
@@ -91,8 +90,8 @@ class Relabeller:
         )
         positions = storage.positions(transitions_of(chosen))
         goals = storage.next_achieved.take(positions, axis=0)
-        if self.goal_part_weights is not None:
-            goals = keep_one_part(goals, self.goal_part_weights, rng)
+        if self.goal_parts > 1:
+            goals = keep_one_part(goals, self.goal_parts, rng)
         is_desired = chosen < 0
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
@@ -128,17 +127,15 @@ class Relabeller:
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
-def keep_one_part(goals: NDArray, weights: Sequence[float], rng: np.random.Generator) -> NDArray:
+def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
     """Return goals of several parts with one random part each; the other parts are zero.
 
     Relay sub-goals (``rlher.envs.relay``) have such goals, of which each episode pursues one part at a time.
 
     :param goals: (n, parts × size).
-    :param weights: (parts,) a part is kept with a probability proportional to its weight.
     """
-    count, parts = len(goals), len(weights)
-    limits = np.cumsum(weights)
-    chosen = np.searchsorted(limits / limits[-1], rng.random(count), side="right")
+    count = len(goals)
+    chosen = (rng.random(count) * parts).astype(np.int64)
     is_kept = np.arange(parts) == chosen[:, None]
     return np.where(is_kept[:, :, None], goals.reshape(count, parts, -1), 0).reshape(goals.shape)
 

@@ -93,8 +93,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
-    :param goal_part_weights: for goals with parts, of which a virtual goal uses one: the weight of each part
-        (:func:`rlher.her.relabelling.keep_one_part`); None: goals have no parts.
+    :param goal_parts: number of parts of a goal, of which a virtual goal uses one
+        (:func:`rlher.her.relabelling.keep_one_part`).
     :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
@@ -127,10 +127,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         gamma: float = 0.99,
         priority: str | type[Priority] = "uniform",
         priority_kwargs: Mapping[str, Any] | None = None,
-        goal_part_weights: Sequence[float] | None = None,
+        goal_parts: int = 1,
         demonstration_fraction: float = 1 / 8,
     ) -> None:
-        _require_in_range(1, math.inf, buffer_size=buffer_size, n_envs=n_envs, n_steps=n_steps)
+        _require_in_range(1, math.inf, buffer_size=buffer_size, n_envs=n_envs, n_steps=n_steps, goal_parts=goal_parts)
         _require_in_range(0, math.inf, n_sampled_goal=n_sampled_goal)
         _require_in_range(0, 1, gamma=gamma, demonstration_fraction=demonstration_fraction)
         if optimize_memory_usage:
@@ -144,8 +144,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         strategy = resolve_strategy(
             goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
         )
-        if goal_part_weights is not None:
-            _require_goal_parts(goal_part_weights, goal_size)
+        if goal_size % goal_parts:
+            raise ValueError(f"goal_parts={goal_parts} does not divide a goal of {goal_size} entries.")
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
@@ -164,7 +164,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             RewardAndDone(reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward),
             n_steps=n_steps,
             gamma=gamma,
-            goal_part_weights=goal_part_weights,
+            goal_parts=goal_parts,
         )
         self.demonstration_fraction = demonstration_fraction
         self.storage = self._empty_storage()
@@ -178,8 +178,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
-        goal_parts = len(self.relabeller.goal_part_weights or (1,))
-        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, goal_parts)
+        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, self.relabeller.goal_parts)
         return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
@@ -441,9 +440,3 @@ def _goal_size(observation_space: spaces.Space) -> int:
             f"{ACHIEVED_GOAL} has {achieved} entries and {DESIRED_GOAL} {desired}; use the same number above 0."
         )
     return achieved
-
-
-def _require_goal_parts(weights: Sequence[float], goal_size: int) -> None:
-    """Raise ValueError unless each of several equal parts of a goal has a weight."""
-    if len(weights) < 2 or goal_size % len(weights) or min(weights) < 0 or not sum(weights) > 0:
-        raise ValueError(f"goal_part_weights={weights!r} is invalid; give one weight for each part of equal size.")

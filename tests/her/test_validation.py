@@ -32,10 +32,8 @@ def build(buffer_size=10, observation_space=ENV.observation_space, **kwargs):
         ({"copy_info_dict": True}, "copy_info_dict"),
         ({"goal_selection_strategy": "past"}, "future"),
         ({"priority": "best"}, "td_error"),
-        ({"goal_part_weights": (1.0,)}, "goal_part_weights"),
-        ({"goal_part_weights": (0.0, 0.0)}, "goal_part_weights"),
-        ({"goal_part_weights": (1.0, -0.5)}, "goal_part_weights"),
-        ({"goal_part_weights": (1.0, 1.0, 1.0)}, "goal_part_weights"),
+        ({"goal_parts": 0}, "goal_parts=0"),
+        ({"goal_parts": 4}, "goal_parts=4"),
     ],
 )
 def test_arguments_out_of_range_are_refused_by_name(bad, named):
