@@ -62,8 +62,8 @@ STYLES: dict[str, Any] = {
 }
 """matplotlib's settings by the values of ``--style``."""
 
-_entered_styles: list[str] = []
-"""Styles whose blocks have begun, the innermost last. The list is global because matplotlib's settings are."""
+_style: str | None = None
+"""The style of the innermost :func:`style` block, if there is one. It is global because matplotlib's settings are."""
 
 
 @dataclass(frozen=True)
@@ -164,19 +164,19 @@ def style(name: str) -> Iterator[None]:
     """
     if name not in STYLES:
         raise UserError(f"there is no style {name!r}; use {' or '.join(STYLES)}.")
-    begins = _entered_styles[-1:] != [name]
-    settings = STYLES[name] if begins else {}
-    _entered_styles.append(name)
+    global _style
+    before, _style = _style, name
+    settings = {} if name == before else STYLES[name]
     try:
-        with matplotlib.style.context(settings | SETTINGS, after_reset=begins and name == "paper"):
+        with matplotlib.style.context(settings | SETTINGS, after_reset=name == "paper" != before):
             yield
     finally:
-        _entered_styles.pop()
+        _style = before
 
 
 def current_style() -> str:
     """Return the style of the innermost :func:`style` block, ``"screen"`` elsewhere."""
-    return _entered_styles[-1] if _entered_styles else "screen"
+    return _style or "screen"
 
 
 def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:

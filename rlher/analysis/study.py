@@ -50,7 +50,7 @@ def read_study(folder: Path) -> LoadedStudy:
 
 
 def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
-    from rlher.tuning.baseline_comparison import table_row  # imports Optuna
+    from rlher.tuning.reruns import table_row  # imports Optuna
 
     try:
         return pd.DataFrame([table_row(candidate) for candidate in verdict.get("candidates", [])])

@@ -21,9 +21,8 @@ from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import write_json, write_text
-from rlher.tuning.baseline_comparison import Candidate, format_gain, table_row
 from rlher.tuning.plots import write_plots
-from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name
+from rlher.tuning.reruns import BASELINE_NUMBER, Candidate, candidate_name, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import BEST, TRIALS, VERDICT

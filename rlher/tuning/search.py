@@ -23,9 +23,8 @@ from rlher.core.writing import write_text
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
-from rlher.tuning.baseline_comparison import compare_candidates
 from rlher.tuning.outputs import SearchResult, write_results, write_search
-from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, open_reruns, select_candidates
+from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, compare_candidates, open_reruns, select_candidates
 from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error

@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.baseline_comparison import Candidate
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER, FIRST_RERUN_SEED
+from rlher.tuning.reruns import BASELINE_NUMBER, FIRST_RERUN_SEED, Candidate
 from rlher.tuning.scoring import Score
 from tests.support.small_search import STUDY, run_optimize, small_search
 
