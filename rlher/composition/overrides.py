@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, get_origin
+from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import dotted_keys, set_value, values_by_key
+from rlher.config.key import UnknownKey, dotted_keys, set_values, values_by_key
 from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten_sections
@@ -63,14 +63,13 @@ def assign(config: Any, values: Mapping[str, Any], unknown_key_message: str = "t
     :param unknown_key_message: beginning of the message about a key that the config does not have.
     :raises UserError: there is no such key, or it cannot take its value.
     """
-    keys = {key: field for key, field, _ in values_by_key(config)}
-    mappings = tuple(f"{key}." for key, field in keys.items() if get_origin(field.type) is dict)
-    for key, value in flatten_sections(values, keys):
-        if key not in keys and not key.startswith(mappings):
-            if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
-                raise UserError(f"{key} belongs to no environment; add env=<id>, or leave it out.")
-            raise UserError(f"{unknown_key_message} {key!r}{_closest_key(key, keys)}.")
-        set_value(config, key, value)
+    try:
+        set_values(config, values)
+    except UnknownKey as error:
+        keys = [key for key, _, _ in values_by_key(config)]
+        if error.key.startswith("env.") and "env" in keys:  # as in `rlher collect`
+            raise UserError(f"{error.key} belongs to no environment; add env=<id>, or leave it out.") from None
+        raise UserError(f"{unknown_key_message} {error.key!r}{_closest_key(error.key, keys)}.") from None
 
 
 def _closest_key(key: str, keys: Collection[str]) -> str:

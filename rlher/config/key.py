@@ -147,6 +147,14 @@ def changed_values(
     return {key: (before.get(key), values.get(key)) for key in keys if before.get(key) != values.get(key)}
 
 
+class UnknownKey(UserError):
+    """There is no key in the config; ``key`` names it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"there is no key {key!r}.")
+        self.key = key
+
+
 def set_value(config: Any, key: str, value: Any) -> None:
     """Set the value of a dotted key of a config, converted to the type of the key.
 
@@ -154,7 +162,8 @@ def set_value(config: Any, key: str, value: Any) -> None:
     entry, and ``env.kwargs`` replaces the mapping.
 
     :param value: as YAML has them; text is converted too, because flags are text.
-    :raises UserError: there is no such key, or it cannot take the value.
+    :raises UnknownKey: there is no such key.
+    :raises UserError: it cannot take the value.
     """
     *sections, name = key.split(".")
     node = config
@@ -163,6 +172,8 @@ def set_value(config: Any, key: str, value: Any) -> None:
         kind = _type_of(node, kind, section, key)
         node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})
     kind = _type_of(node, kind, name, key)
+    if is_dataclass(kind):
+        raise UnknownKey(key)
     try:
         converted = _convert(value, kind)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
@@ -184,7 +195,7 @@ def _type_of(node: Any, kind: Any, name: str, key: str) -> Any:
         return types[name]
     if isinstance(node, dict):
         return get_args(kind)[1] if get_args(kind) else Any
-    raise UserError(f"there is no key {key!r}.")
+    raise UnknownKey(key)
 
 
 def _convert(value: Any, kind: Any) -> Any:
