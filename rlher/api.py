@@ -1,6 +1,6 @@
 """rlher from Python: the commands as functions, for scripts and notebooks.
 
-Every function does what the command of the same name does, with the same config keys, and raises
+A function with the name of a command does the same, with the same config keys, and raises
 :class:`~rlher.core.errors.UserError` where the command would print its message.
 """
 

@@ -62,9 +62,10 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
 
 def _is_literal(text: str, field: Field | None) -> bool:
     """Return whether a text is a value as it is, which Hydra's grammar would change or refuse."""
-    if HYDRA_SYNTAX.search(text) and not os.path.isfile(text):
+    is_text = field is not None and takes_text(field)
+    if HYDRA_SYNTAX.search(text) and not (is_text and os.path.isfile(text)):
         return False  # a list, a mapping, a quoted text or a sweep
-    if field and (takes_text(field) or text.startswith("+")):  # total_timesteps=+5000: that many more
+    if field and (is_text or text.startswith("+")):  # total_timesteps=+5000: that many more
         return True
     return not PLAIN.fullmatch(text)
 

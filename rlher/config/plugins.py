@@ -13,8 +13,8 @@ from rlher.core.console import warn
 from rlher.core.errors import describe_error
 
 ATTRIBUTES = {"ALGORITHMS": dict, "CONF": Path, "COMMANDS": dict}
-"""Type of each attribute: entries of :data:`rlher.config.algorithms.ALGORITHMS`, a folder with ``env/*.yaml`` and
-``recipe/*.yaml``, and functions like those of :mod:`rlher.cli.commands` by name."""
+"""Type of each attribute: entries of :data:`rlher.config.algorithms.ALGORITHMS`, a folder like ``conf/``, and functions
+like those of :mod:`rlher.cli.commands` by name."""
 
 
 def plugin_values(attribute: str) -> Iterator[Any]:

@@ -11,8 +11,8 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.commands import CollectConfig
-from rlher.core.console import warn
-from rlher.core.errors import UserError
+from rlher.core.console import note, warn
+from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import StopRequest
 from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.demonstrations.episode_sources import EpisodeSource, find_agent_or_controller
@@ -52,6 +52,7 @@ def collect(config: CollectConfig) -> Collected:
 
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.
+    :raises ReportedError: environment or controller failed; the episodes before are written.
     """
     source = find_agent_or_controller(config)
     # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
@@ -59,15 +60,26 @@ def collect(config: CollectConfig) -> Collected:
         policy = source.make_policy(env)
         folder = new_folder(config.output, f"{source.env.label}-{source.short_name}")
         outcomes: list[bool] = []
+        kept: list[EpisodeBuffer] = []
+        failure: ReportedError | None = None
         with (stop := StopRequest()).catch_signals():
-            kept = list(with_bar(_play(env, policy, config, outcomes, stop), config.episodes))
+            try:
+                for episode in with_bar(_play(env, policy, config, outcomes, stop), config.episodes):
+                    kept.append(episode)
+            except ReportedError as error:
+                failure = error
+        if failure and not kept:
+            raise failure
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
             raise UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
-        if len(kept) < config.episodes and not stop.requested:
+        if len(kept) < config.episodes and not stop.requested and not failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
         metadata = _metadata(config, source, sum(outcomes) / len(outcomes))
         write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
+    if failure:
+        note(f"the {len(kept):,} episodes before the failure are in {folder}")
+        raise failure
     return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), stop.requested)
 
 

@@ -1,6 +1,6 @@
 """The metrics of an evaluation. To add one, add an attribute to ``Episode`` and an entry to ``METRICS``.
 
-The columns of ``evaluations.csv``, the keys of ``result.json``, axis labels, tables and logs derive from this list.
+Columns of ``evaluations.csv``, keys of ``result.json``, axis labels, logs and model cards derive from this list.
 """
 
 from collections.abc import Mapping, Sequence

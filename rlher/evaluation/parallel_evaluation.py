@@ -65,7 +65,6 @@ def play_seeds(
         env = stack.enter_context(closing(make_env(config.env)))
         policy = make_policy(load_model(config, io.BytesIO(model_content), env))
         for seed in seeds:
-            set_random_seed(seed)
             on_episode(play_episode(env, policy, seed, on_step))
 
 

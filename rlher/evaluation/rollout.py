@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import can_redraw
+from rlher.core.rng import preserve_rng_state, set_random_seed
 
 FINAL_SEED_OFFSET = 1_000_000
 """Added to ``eval.seed`` for the final evaluation, so that its episodes are not used to choose a model."""
@@ -69,27 +70,30 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
 
     :param env: goal environment whose ``info`` has ``is_success`` and perhaps ``is_crash``.
     :param policy: maps one observation to one action; a method ``reset``, if it has one, is called first.
-    :param seed: seed of the reset; the same seed and policy give the same episode.
+    :param seed: of the reset, and of the generators from which sampled actions come, which are restored at the end;
+        the same seed and policy give the same episode.
     :param on_step: called after the reset and after every step, for example by a video recorder.
     """
     if hasattr(policy, "reset"):
         policy.reset()
     episode = Episode(seed)
-    observation, _ = env.reset(seed=seed)
-    done = False
-    while not done:
+    with preserve_rng_state():
+        set_random_seed(seed)
+        observation, _ = env.reset(seed=seed)
+        done = False
+        while not done:
+            if on_step:
+                on_step(episode, observation, False)
+            observation, reward, terminated, truncated, info = env.step(policy(observation))
+            episode.reward += float(reward)
+            episode.length += 1
+            episode.success = bool(info["is_success"])
+            episode.reached |= episode.success
+            if "is_crash" in info:
+                episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
+            done = terminated or truncated
         if on_step:
-            on_step(episode, observation, False)
-        observation, reward, terminated, truncated, info = env.step(policy(observation))
-        episode.reward += float(reward)
-        episode.length += 1
-        episode.success = bool(info["is_success"])
-        episode.reached |= episode.success
-        if "is_crash" in info:
-            episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
-        done = terminated or truncated
-    if on_step:
-        on_step(episode, observation, True)
+            on_step(episode, observation, True)
     return episode
 
 

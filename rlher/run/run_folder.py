@@ -168,9 +168,9 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
-        run.write_config()
         write_text(folder / COMMAND, command_line + "\n")
         write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
+        run.write_config()  # last: now `--resume` in another terminal finds the run, and its caller locks it at once
         for path in (parent, parent.parent):
             sync(path)
     return run

@@ -81,9 +81,8 @@ class WandbTracker:
 
         folder = str(run.folder)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        identity = hashlib.sha256(f"{folder} {read_json(run.folder / METADATA).get('started')}".encode()).hexdigest()[
-            :16
-        ]
+        started = read_json(run.folder / METADATA).get("started")
+        identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
             self._run = wandb.init(

@@ -85,6 +85,7 @@ class TrainingProgress:
             self._line_time = now
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")
+            self._started = now
 
     def finish(self) -> None:
         """Show the end of training."""

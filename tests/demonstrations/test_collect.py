@@ -35,11 +35,18 @@ def last_wrong(observation):
 def never(observation):
     return 0
 
-def interrupted(observation):
+def at_call(number, happen):
     global calls
     calls += 1
-    if calls == 12:
-        os.kill(os.getpid(), signal.SIGINT)
+    if calls == number:
+        happen()
+
+def interrupted(observation):
+    at_call(12, lambda: os.kill(os.getpid(), signal.SIGINT))
+    return first_wrong(observation)
+
+def failing(observation):
+    at_call(12, lambda: 1 / 0)
     return first_wrong(observation)
 '''
 
@@ -101,12 +108,13 @@ def test_only_successes(rlher) -> None:
     assert data.metadata["rlher"]["success_rate"] == 5 / printed["played"]
 
 
-def test_ctrl_c_keeps_the_episodes_until_then(rlher) -> None:
-    done = rlher("collect", *BITS, "controller=bit_controllers:interrupted", "--episodes", "50")
-    assert done.code == 130
-    data = read("demos/BitFlipping-v0-interrupted-v0")
+@pytest.mark.parametrize(("controller", "code", "steps"), [("interrupted", 130, 16), ("failing", 2, 11)])
+def test_ctrl_c_and_a_failure_keep_the_episodes_until_then(rlher, controller: str, code: int, steps: int) -> None:
+    done = rlher("collect", *BITS, f"controller=bit_controllers:{controller}", "--episodes", "50")
+    assert done.code == code
+    data = read(f"demos/BitFlipping-v0-{controller}-v0")
     assert 2 <= len(data.trajectories) < 10
-    assert data.n_steps < 17, "the running episode is the last"
+    assert data.n_steps <= steps, "after Ctrl-C the running episode is the last"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -3,8 +3,10 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from hostile_envs import hostile
 
 from rlher.core.stats import wilson
+from rlher.envs.make import make_env
 from rlher.evaluation import metrics
 from rlher.evaluation.rollout import Episode, play_episodes
 
@@ -36,6 +38,17 @@ def test_success_is_that_of_the_last_step() -> None:
     assert summary["crash_rate"] == 1.0
     assert summary["mean_length"] == 3.0
     assert summary["mean_reward"] == -3.0
+
+
+def test_an_episode_depends_on_its_seed_alone() -> None:
+    """Also where policy and environment draw from global generators, whose state is kept."""
+    with make_env(hostile("GlobalGenerator")) as env:
+        np.random.seed(0)
+        one, two = (list(play_episodes(env, lambda _: np.random.uniform(-1, 1, 1), 3, seed=7)) for _ in range(2))
+        assert one == two
+        after = np.random.random()
+    np.random.seed(0)
+    assert after == np.random.random()
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Checkpoints: their files, their content, and the callback that writes and restores them."""
+"""Checkpoints: their files, their content, and when they are written and restored."""
