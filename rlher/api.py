@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
     from rlher.analysis.plotting import CurvesFigure
-    from rlher.training.result import RunResult
+    from rlher.run.result import RunResult
 
 forbid_code_from_current_folder()  # before a library starts a process
 
@@ -486,7 +486,8 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
     :raises KeyboardInterrupt: it was interrupted.
     :raises RunError: it failed.
     """
-    from rlher.training.result import Status, final_lines
+    from rlher.run.result import Status
+    from rlher.training.messages import final_lines
 
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")

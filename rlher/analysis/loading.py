@@ -23,6 +23,7 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import finite_float, read_json, read_table, read_text
 from rlher.evaluation.metrics import COLUMNS
+from rlher.run.result import Status
 from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 
 CHECKOUT_LOGS = Path(__file__).resolve().parents[2] / "logs"
@@ -118,7 +119,7 @@ def read_runs(path: str) -> list[LoadedRun]:
     for folder in folders:
         try:
             runs.append(read_run(folder))
-            if runs[-1].result.get("status") == "failed":
+            if runs[-1].result.get("status") == Status.FAILED:
                 warn(f"{folder} failed after {runs[-1].timesteps:,} steps; its evaluations until then count")
         except (OSError, ValueError, UserError) as error:
             warn(f"skipped {folder}: {first_line(error)}")
@@ -183,7 +184,7 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
     """
     path = folder / EVALUATIONS
-    final = pd.DataFrame([result] if result.get("status") == "finished" else [], columns=[*COLUMNS])
+    final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])
     try:
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
     except OSError:

@@ -37,8 +37,8 @@ from rlher.core.writing import display_path, output_file
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
+    from rlher.run.result import RunResult
     from rlher.run.run_folder import RunFolder
-    from rlher.training.result import RunResult
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -80,7 +80,8 @@ def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
 
 def _report_result(run: "RunFolder", result: "RunResult") -> int:
     """Print the result of a run, and return the exit code."""
-    from rlher.training.result import Status, print_result
+    from rlher.run.result import Status
+    from rlher.training.messages import print_result
 
     print_result(run, result)
     return {Status.FINISHED: 0, Status.INTERRUPTED: EXIT_INTERRUPTED}.get(result.status, RunError.exit_code)

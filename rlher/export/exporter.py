@@ -42,6 +42,7 @@ from rlher.export import play
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
+from rlher.run.result import Status
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
@@ -205,7 +206,7 @@ def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, 
     episodes = config.final_episodes
     seed = config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
-    if result.get("status") == "finished" and chosen.model_name in run_folder.MODELS:
+    if result.get("status") == Status.FINISHED and chosen.model_name in run_folder.MODELS:
         summary = result.get("best") if chosen.model_name == "best" else result
         entries = summary.items() if isinstance(summary, dict) else ()
         values = {name: value for name, value in entries if finite_float(value) is not None}

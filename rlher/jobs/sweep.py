@@ -217,7 +217,8 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
-    from rlher.training.result import Status, print_result
+    from rlher.run.result import Status
+    from rlher.training.messages import print_result
     from rlher.training.trainer import train_new_run
 
     folder = lookup.find_experiment(config)

@@ -12,6 +12,7 @@ from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.reading import read_json
+from rlher.run.result import Status
 from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
 
 
@@ -101,7 +102,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
 
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
-    return read_json(folder / RESULT).get("status") == "finished"
+    return read_json(folder / RESULT).get("status") == Status.FINISHED
 
 
 def steps_of(run: RunFolder) -> int:

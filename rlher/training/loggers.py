@@ -30,8 +30,8 @@ from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
 from rlher.core.writing import atomic_write
+from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import METADATA, TRAINING_LOG, RunFolder
-from rlher.training.result import RunResult, Status
 
 
 def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int = 0) -> Logger:

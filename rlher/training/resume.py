@@ -10,11 +10,12 @@ from rlher.core.errors import UserError
 from rlher.core.reading import read_json
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
+from rlher.run.result import RunResult
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.loggers import TrackerWriter
+from rlher.training.messages import print_header
 from rlher.training.preparation import prepare
-from rlher.training.result import RunResult, print_header
 from rlher.training.trainer import Trainer
 
 

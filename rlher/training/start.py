@@ -13,7 +13,7 @@ from rlher.run.run_folder import RunFolder
 from rlher.training.process_plan import process_plan
 
 if TYPE_CHECKING:
-    from rlher.training.result import RunResult
+    from rlher.run.result import RunResult
 
 
 def train(config: LauncherConfig, command_line: str) -> "tuple[RunFolder, RunResult]":

@@ -15,14 +15,15 @@ from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
+from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import MODELS, RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
+from rlher.training.messages import print_header
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.progress import DiagnosticsCallback, TrainingProgress
-from rlher.training.result import RunResult, Status, print_header
 
 LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""

@@ -13,9 +13,9 @@ from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
 from rlher.core.errors import UserError
 from rlher.evaluation.metrics import EvaluationRows
+from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import MODELS
 from rlher.training.evaluations import StopTraining
-from rlher.training.result import RunResult, Status
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value

@@ -15,8 +15,8 @@ import pytest
 import torch as th
 
 from rlher.core import errors
+from rlher.run.result import Status
 from rlher.training import loggers as trackers
-from rlher.training.result import Status
 from tests.support.small_search import BITS
 
 

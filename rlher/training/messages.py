@@ -1,55 +1,12 @@
-"""The result of a training run, ``result.json``, and the lines that `rlher train` prints before and after a run."""
+"""The lines that `rlher train` prints before and after a run."""
 
 import json
 import shlex
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
 
 from rlher.core.console import escape_control, format_seconds, note, warn
 from rlher.evaluation.metrics import format_summary
+from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import MODELS, RunFolder
-
-
-class Status(StrEnum):
-    """How a training run ended."""
-
-    FINISHED = "finished"
-    INTERRUPTED = "interrupted"
-    """By Ctrl-C or SIGTERM."""
-    STOPPED = "stopped"
-    """By the ``on_evaluation`` function of its caller, such as Optuna's pruner."""
-    FAILED = "failed"
-
-
-@dataclass
-class RunResult:
-    """The result of a training run.
-
-    :param error: why it failed, without full stop; None otherwise.
-    :param wall_seconds: seconds since the command started; a resumed run adds the seconds of its earlier parts.
-    :param final: summary of the final evaluation of the last model; empty when it was not played.
-    :param best: final evaluation of the best model, with the step at which it was saved (``timesteps``).
-    """
-
-    status: Status = Status.FAILED
-    error: str | None = None
-    timesteps: int = 0
-    wall_seconds: float = 0.0
-    final: dict[str, Any] = field(default_factory=dict)
-    best: dict[str, Any] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
-        values = {
-            "status": self.status.value,
-            "error": self.error,
-            "model": "last",
-            "timesteps": self.timesteps,
-            "wall_seconds": self.wall_seconds,
-            **self.final,
-        }
-        return values if self.best is None else {**values, "best": self.best}
 
 
 def print_header(run: RunFolder, notes: list[str]) -> None:
