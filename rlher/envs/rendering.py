@@ -14,8 +14,3 @@ def has_display() -> bool:
 def supports_rgb_array(env: gym.Env) -> bool:
     """Return whether an environment can return pictures of itself."""
     return "rgb_array" in (env.metadata.get("render_modes") or ())
-
-
-def can_draw_goals(shape: tuple[int, ...] | None) -> bool:
-    """Return whether goals of a shape can be drawn, see :class:`rlher.evaluation.goal_picture.GoalPicture`."""
-    return shape in ((2,), (3,))

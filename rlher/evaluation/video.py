@@ -17,10 +17,9 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.writing import output_file
-from rlher.envs.rendering import can_draw_goals, supports_rgb_array
+from rlher.envs.rendering import supports_rgb_array
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, distance_text
-from rlher.evaluation.goal_picture import GoalPicture
 from rlher.evaluation.rollout import Episode, Observation
 
 TILE_WIDTH, MAX_WIDTH = 480, 1920
@@ -82,7 +81,6 @@ class VideoRecorder:
         self._config = config
         self._width = width
         self._captions = captions
-        self._goals = GoalPicture(env.observation_space["desired_goal"])  # type: ignore[index]
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
         """Render a picture; the one of a reset begins an episode."""
@@ -102,14 +100,10 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if supports_rgb_array(self._env):
-            choose_mujoco_renderer()
-            image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
-        elif can_draw_goals(observation["achieved_goal"].shape):
-            goals = observation["achieved_goal"], observation["desired_goal"]
-            image = self._goals.draw(*goals, is_reset=episode.length == 0)
-        else:
-            raise UserError("the environment has no render_mode 'rgb_array', and no goals of 2 or 3 numbers to draw.")
+        if not supports_rgb_array(self._env):
+            raise UserError("the environment has no render_mode 'rgb_array'.")
+        choose_mujoco_renderer()
+        image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
         if not self._captions:
@@ -131,7 +125,7 @@ def record_video(
     """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
     :param path: file to write, .mp4 or .gif.
-    :param env: environment with the render mode ``"rgb_array"``; of others goals with 2 or 3 numbers are drawn.
+    :param env: environment with the render mode ``"rgb_array"``.
     :param grid: episodes side by side, further ones follow on the next page; None: three in a row, at most two rows.
     :param width: width of the video in pixels; None: :data:`TILE_WIDTH` for each column, at most :data:`MAX_WIDTH`.
     :param captions: whether episode, step, distance and outcome are written under each picture.

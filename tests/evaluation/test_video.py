@@ -71,15 +71,6 @@ def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> N
     assert frames[-1][100, right].mean() == pytest.approx(video.BACKGROUND, abs=4)
 
 
-def test_goals_are_drawn_if_there_are_no_pictures(tmp_path: Path) -> None:
-    path, env = tmp_path / "video.gif", ThreeSteps()
-    env.metadata, env.observation_space = {}, {"desired_goal": gym.spaces.Box(-9, 9, (3,))}
-    env._observation = lambda: {"achieved_goal": np.full(3, env.steps), "desired_goal": np.zeros(3)}
-    with record_video(path, env, EnvConfig(), 1, captions=False) as recorder:
-        list(play_episodes(env, lambda observation: np.zeros(1), 1, seed=1, on_step=recorder))
-    assert len({frame.tobytes() for frame in read_frames(path)}) == 4
-
-
 def test_clips_of_new_best_models_do_not_change_the_training(rlher, run: Path, tmp_path: Path) -> None:
     assert rlher("train", *BITS, "total_timesteps=120", "eval.freq=40").code == 0
     assert differences(tmp_path / "logs/dqn/BitFlipping-v0_1", run) == []
