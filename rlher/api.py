@@ -103,7 +103,7 @@ class Run:
     ) -> dict[str, Any]:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
-        :param seed: of the first episode; the next ones count up.
+        :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
         from rlher.evaluation.agent import find_agent
@@ -274,7 +274,7 @@ def train(
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
     """Return a run by its folder, or an agent that comes with rlher by its name.
 
-    :param model: of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
+    :param model: model of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
@@ -411,7 +411,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
 def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]:
     """Check an environment against the contract of a goal environment; return what ``rlher check --json`` prints.
 
-    :param seed: of the episodes played.
+    :param seed: seed of the episodes played.
     :param env, keys: as in :func:`make_env`.
     :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
     :raises UserError: there is no such environment, or it cannot be made.

@@ -63,7 +63,7 @@ def require_usable_device(device: str) -> None:
 def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
-    :param config: with every open value resolved.
+    :param config: config with every open value resolved.
     :param venv: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
@@ -143,7 +143,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
 
     A key with the name of an argument is that argument. The policy, noise and schedule are made from several keys.
 
-    :param venv: for the spaces.
+    :param venv: vectorised environments, for their spaces.
     :param arguments: further arguments, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid, or a key of an algorithm that a plugin adds has no effect.
     """

@@ -26,7 +26,7 @@ class ObservationNormalizer(nn.Module):
     Achieved and desired goals share their statistics, because hindsight replaces one by the other, so the network must
     read both in the same coordinates. OpenAI baselines has a single normalizer ``g`` for the same reason.
 
-    :param observation_space: of the environment.
+    :param observation_space: observation space of the environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
     :param goal_parts: number of equal parts of a goal. With several parts, goals are not centred, so the zeros of an
         unused part stay zeros. Their scale comes from the achieved goals of all parts.
@@ -94,7 +94,7 @@ class ObservationNormalizer(nn.Module):
 class NormalizedExtractor(BaseFeaturesExtractor):
     """A features extractor that sees the observation's float vectors normalised; images and integers stay as they are.
 
-    :param observation_space: of the environment.
+    :param observation_space: observation space of the environment.
     :param clip, goal_parts: see :class:`ObservationNormalizer`.
     :param extractor_class: the features extractor.
     :param extractor_kwargs: its keyword arguments.

@@ -11,7 +11,7 @@ class FusedOptimizer:
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
     1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
 
-    :param optimizer: of exactly these parameters.
+    :param optimizer: optimizer of exactly these parameters.
     :param parameters: in the order in which ``step`` takes their gradients.
     """
 

@@ -57,7 +57,7 @@ def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None,
     clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and finds it
     important for learning sparse goal tasks fast.
 
-    :param value: of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
+    :param value: value of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
     :param reward_range: lowest and highest reward of one step (low and high above), None where unknown.
     :param gamma: discount factor in [0, 1].
     :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.

@@ -39,8 +39,8 @@ def has_fast_bf16(device: th.device) -> bool:
 def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool = True) -> th.dtype:
     """Return the dtype in which a layer of a network is computed; the weights stay float32.
 
-    :param layers: of the network. The last one, and narrow ones, are computed in float32: bf16 would round a Q value of
-        -20 by up to 0.06.
+    :param layers: layers of the network. The last one, and narrow ones, are computed in float32: bf16 would round a Q
+        value of -20 by up to 0.06.
     """
     is_rounded = bf16 and layer is not layers[-1] and layer.out_features >= MIN_OUTPUTS
     return th.bfloat16 if is_rounded else th.float32

@@ -33,7 +33,7 @@ class Group:
     """Runs that are averaged: seeds of one agent, or all runs pooled by ``--by``.
 
     :param label: name of the group, unique within the environment.
-    :param runs: at least one.
+    :param runs: its runs, at least one.
     """
 
     env: str
@@ -93,7 +93,7 @@ def output_beside(config: RunsConfig, name: str) -> Path:
 
     The path is in ``logs`` if there is no such folder, or if it cannot be written to.
 
-    :param name: of the file.
+    :param name: name of the file.
     """
     folders = [split_named_folder(run)[0] for run in config.runs or [config.logs]]
     parent = Path(os.path.commonpath([Path(folder).absolute() for folder in folders]))

@@ -70,7 +70,7 @@ _style: str | None = None
 class Axis:
     """How a column is drawn.
 
-    :param label: with the unit.
+    :param label: label with the unit.
     :param is_rate: whether it lies in [0, 1] and is shown in per cent.
     :param unit: what its numbers are divided by.
     """
@@ -243,7 +243,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     """Draw one panel per environment, with one legend and a caption below.
 
     :param figure: an empty figure, which is resized.
-    :param curves: at least one.
+    :param curves: the curves, at least one.
     :param config: axes, texts, size and style.
     """
     by_env: dict[str, list[GroupCurve]] = {}
@@ -300,7 +300,7 @@ def _set_typed(text: Text, typed: str) -> None:
 def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
     """Return one panel as an SVG element, without background and with selectable text.
 
-    :param curves: of one environment; those without points are left out.
+    :param curves: curves of one environment; those without points are left out.
     :param styles: as :func:`line_styles` returns them.
     """
     with matplotlib.rc_context({"svg.fonttype": "none"}):
@@ -323,7 +323,7 @@ def axis_of(column: str) -> Axis:
 def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> Styles:
     """Return colour and dashes by the label of a group, which are the same for all environments.
 
-    :param colors: to use in place of :data:`COLORS`; ``label=color`` is that of one group.
+    :param colors: colours in place of :data:`COLORS`; ``label=color`` is that of one group.
     :param first: number of lines that are drawn already.
     """
     named = _colors_by_name(colors)

@@ -35,7 +35,7 @@ def _latex(cell: str) -> str:
 class Cell:
     """A column of one row: what is printed, and the numbers behind it.
 
-    :param header: of the printed column.
+    :param header: header of the printed column.
     :param text: what is printed. A column without any text but :data:`MISSING` is not printed.
     :param numbers: columns of CSV and of :attr:`Table.numbers`; None: the text, under the header.
     """
@@ -51,7 +51,7 @@ class Table:
 
     :param title: heading, may be empty.
     :param rows: the cells of each row; all rows have the same headers.
-    :param name: for the label in LaTeX.
+    :param name: its label in LaTeX.
     """
 
     title: str

@@ -63,7 +63,7 @@ class Command:
 def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", "env")) -> dict[str, str]:
     """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; so for ``env``.
 
-    :param groups: of the command; others are left out.
+    :param groups: groups of the command; others are left out.
     """
     lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
     choices = re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE)

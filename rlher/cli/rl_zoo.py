@@ -125,7 +125,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
-    :param overrides: of the command line; they choose algorithm and environment, and may trust the file.
+    :param overrides: overrides of the command line; they choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
         several algorithms or environments are chosen.
     """

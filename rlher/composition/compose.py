@@ -65,7 +65,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
 def _env_config(name: str, trust_code: bool) -> EnvConfig:
     """Return the config of an environment.
 
-    :param name: of a file in ``conf/env/``, the path of a YAML file, or a registered id.
+    :param name: name of a file in ``conf/env/``, the path of a YAML file, or a registered id.
     :raises UserError: its file cannot be read, or names code that is not trusted.
     """
     file = find_conf_file("env", name)
@@ -97,7 +97,7 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
 def _read_recipe(name: str) -> dict[str, Any]:
     """Return the values of a recipe, nested. Those of a file may name code that is not trusted.
 
-    :param name: of a recipe in ``hyperparams/``, or the path of a YAML file.
+    :param name: name of a recipe in ``hyperparams/``, or the path of a YAML file.
     :raises UserError: there is no such recipe, or it cannot be used.
     """
     path = find_conf_file("recipe", name)

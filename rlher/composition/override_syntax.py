@@ -32,7 +32,7 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
     """Return the values of ``key=text`` by key, several if it is a sweep; ``her={n_steps: 2}`` is ``her.n_steps``.
 
-    :param field: of the key, None if it is no key of a config dataclass.
+    :param field: field of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password

@@ -66,7 +66,7 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
     for a proportion, it takes the variance at the end of the interval, and so does not shrink to nothing at 0 and 1:
     three seeds that all beat three others give [0.50, 1.00].
 
-    :param probability: that a run of x beats a run of y, as :func:`probability_of_improvement` returns it.
+    :param probability: probability that a run of x beats a run of y, as :func:`probability_of_improvement` returns it.
     :param m: runs of x.
     :param n: runs of y.
     """

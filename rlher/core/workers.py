@@ -59,7 +59,7 @@ class Worker:
     """A process that holds a service and calls its methods; see the module.
 
     :param build: called in the process; returns the service. It must be possible to pickle it.
-    :param name: of the process, with which the message of :class:`WorkerLost` begins.
+    :param name: name of the process, with which the message of :class:`WorkerLost` begins.
     """
 
     def __init__(self, build: Callable[[], Any], name: str = "its process") -> None:
@@ -176,7 +176,7 @@ def start_fork_server(for_jobs: bool = False) -> None:
 
     It imports what they need while the caller goes on. A worker is a fork of it, so it imports nothing when it starts.
 
-    :param for_jobs: for workers that train; no effect if the server was started before.
+    :param for_jobs: whether the workers will train; no effect if the server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 

@@ -31,7 +31,7 @@ MAX_PLAYED = 10
 class Collected:
     """The result of `rlher collect`.
 
-    :param folder: of the dataset.
+    :param folder: folder of the dataset.
     :param episodes: number of episodes written.
     :param steps: number of steps in them.
     :param played: number of episodes played to their end.

@@ -44,8 +44,8 @@ class Dataset:
     """The episodes of a dataset and what it says about itself.
 
     :param metadata: content of ``metadata.json``; nothing in it was checked but ``env_id`` and ``action_repeat``.
-    :param seeds: with which the environment was reset for each episode, None where it is not known.
-    :param env_id: of the environment it was collected in, None if it does not say.
+    :param seeds: seeds with which the environment was reset for each episode, None where it is not known.
+    :param env_id: id of the environment it was collected in, None if it does not say.
     :param action_repeat: environment steps per action.
     """
 
@@ -65,7 +65,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     """Return the episodes of a dataset.
 
     :param dataset: its folder, or its name in Minari's folder.
-    :param observation_space: of the environment; further entries of the dataset's observations are left out.
+    :param observation_space: observation space of the environment; further entries of observations are left out.
     :raises UserError: there is no such dataset, or it has no goals, no episodes, other spaces, or another format than
         HDF5.
     :raises DamagedFile: it is damaged or incomplete.
@@ -171,7 +171,7 @@ def _require_plain_numbers(path: Path) -> None:
 def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
     """Return an episode of Minari with the observations that the environment has.
 
-    :param shapes: of the environment's observations, by key.
+    :param shapes: shapes of the environment's observations, by key.
     """
     observations = episode.observations if isinstance(episode.observations, dict) else {}
     if not {ACHIEVED_GOAL, DESIRED_GOAL} <= observations.keys():
@@ -209,9 +209,9 @@ def write_dataset(
 ) -> None:
     """Write a dataset beside its place, and rename it.
 
-    :param folder: of the dataset; its name is the dataset's id, its parent what ``MINARI_DATASETS_PATH`` should name.
-    :param episodes: of Minari, with arrays; observations are a dict.
-    :param env: in which the episodes were recorded, for its spaces and its registration.
+    :param folder: folder of the dataset; its name is the dataset's id, its parent the ``MINARI_DATASETS_PATH``.
+    :param episodes: episodes of Minari, with arrays; observations are a dict.
+    :param env: environment in which the episodes were recorded, for its spaces and its registration.
     :param max_episode_steps: limit of an episode, for an environment that is made from the dataset.
     :param metadata: added to Minari's own; JSON values.
     :raises UserError: it cannot be written.
@@ -259,7 +259,7 @@ def new_folder(output: str, name: str) -> Path:
     """Return the folder of a new dataset.
 
     :param output: the folder itself if it ends with a version, such as ``demos/pick-v0``; else one of datasets.
-    :param name: of a dataset in a folder of datasets, without a version; the first free version is added.
+    :param name: name of a dataset in a folder of datasets, without a version; the first free version is added.
     :raises UserError: the dataset exists.
     """
     path = Path(output)

@@ -21,7 +21,7 @@ DEFAULT_EPISODES = 6
 class Watched:
     """The result of `rlher enjoy`.
 
-    :param keys: that identify the agent, controller or dataset in JSON output.
+    :param keys: keys that identify the agent, controller or dataset in JSON output.
     :param episodes: the outcomes of the episodes.
     :param video: the video; None: there was a window, or it could not be recorded.
     """

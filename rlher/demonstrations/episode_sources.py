@@ -38,13 +38,13 @@ SCRIPTED = "scripted"
 class EpisodeSource:
     """Where episodes come from: a policy, the environment that it plays in, and the seeds of the episodes.
 
-    :param name: of the run, agent, controller or dataset.
-    :param keys: that identify it in JSON output.
-    :param env: with the task's own goals and rewards, see :func:`rlher.evaluation.agent.without_training_aids`.
+    :param name: name of the run, agent, controller or dataset.
+    :param keys: keys that identify it in JSON output.
+    :param env: environment with the task's own goals and rewards (:func:`rlher.evaluation.agent.without_training_aids`).
     :param make_policy: returns the policy in such an environment.
-    :param seeds: of the episodes.
-    :param short_name: for the name of a dataset.
-    :param folder: for videos.
+    :param seeds: seeds of the episodes.
+    :param short_name: part of the name of a dataset.
+    :param folder: folder for videos.
     """
 
     name: str
@@ -125,7 +125,7 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
 class CheckedController:
     """A controller whose errors are reported as the user's, and whose actions fit the environment.
 
-    :param name: of the controller, for messages.
+    :param name: name of the controller, for messages.
     :param act: function from an observation to an action.
     """
 

@@ -23,7 +23,7 @@ class CheckedEnv(gym.Wrapper):
 
     Such values are a missing key, a shape other than the declared one, and NaN or infinity in an observation or reward.
 
-    :param name: of the environment, for messages.
+    :param name: name of the environment, for messages.
     """
 
     def __init__(self, env: gym.Env, name: str) -> None:

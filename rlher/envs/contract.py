@@ -62,7 +62,7 @@ class CheckResult:
     :param config: the config, its open properties filled in if the environment could be probed.
     :param spaces: the spaces of the observation's keys and of the actions, as text; empty if the environment could not
         be constructed.
-    :param findings: in the order of the checks; never empty.
+    :param findings: findings in the order of the checks; never empty.
     """
 
     config: EnvConfig
@@ -90,7 +90,7 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
 
     An environment that raises, in its constructor or later, is a finding of level ``"error"``.
 
-    :param seed: of the random episodes.
+    :param seed: seed of the random episodes.
     :raises UserError: the environment does not exist, or cannot be made.
     """
     result = CheckResult(config)

@@ -36,7 +36,7 @@ environment without crashes."""
 class RandomRollout:
     """Steps of random episodes, one entry per step.
 
-    :param env_name: for messages.
+    :param env_name: name of the environment, for messages.
     :param achieved: goals after each step, as ``desired`` (steps, …).
     :param rewards: (steps,), as ``terminated`` and ``truncated``.
     """
@@ -72,7 +72,7 @@ class RandomRollout:
 def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
     """Record a fixed number of random steps, so that what they show does not depend on the machine.
 
-    :param seed: of the first reset and of the actions.
+    :param seed: seed of the first reset and of the actions.
     :raises RunError: the environment failed.
     """
     limit_known = env.spec is not None and env.spec.max_episode_steps is not None

@@ -92,7 +92,7 @@ def registering_module(env_id: str) -> str | None:
 def entry_point(env_id: str) -> EnvCreator | str:
     """Return what builds an environment: a callable, or where to find it as ``module:name``.
 
-    :param env_id: of an environment that is registered already, ``module:id`` included.
+    :param env_id: id of an environment that is registered already, ``module:id`` included.
     """
     entry = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
     assert entry is not None, f"{env_id} has no entry point"

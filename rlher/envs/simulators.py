@@ -56,8 +56,8 @@ def import_env_package(package: str) -> None:
 def simulator_construction(entry_point: str, kwargs: dict[str, Any]) -> Iterator[None]:
     """Build an environment within the block: PyBullet and MuJoCo neither read nor write the current folder.
 
-    :param entry_point: of the environment, ``module:name``.
-    :param kwargs: of its constructor.
+    :param entry_point: entry point of the environment, ``module:name``.
+    :param kwargs: keyword arguments of its constructor.
     :raises UserError: PyBullet would open a window, and there is no display.
     """
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process

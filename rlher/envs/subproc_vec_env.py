@@ -21,8 +21,8 @@ class EnvService:
     The time limit of an answer begins again after each environment, see :meth:`rlher.core.workers.Worker.receive`.
 
     :param build: returns an environment.
-    :param seeds: of the global generators while each environment is built. Workers are forks of one process, so without
-        a seed all would draw the same numbers.
+    :param seeds: seeds of the global generators while each environment is built. Workers are forks of one process, so
+        without a seed all would draw the same numbers.
     """
 
     def __init__(self, build: Callable[[], gym.Env], seeds: Sequence[int]) -> None:
@@ -78,8 +78,8 @@ class WorkerVecEnv(VecEnv):
     :param build: returns the environment. It is called in the processes.
     :param reward_env: environment in this process with the same spaces; the rewards of virtual transitions are its
         ``compute_reward``.
-    :param seeds: of the global generators while each environment is built.
-    :param config: of the environment; its ``step_timeout`` is used.
+    :param seeds: seeds of the global generators while each environment is built.
+    :param config: config of the environment; its ``step_timeout`` is used.
     :param processes: number of worker processes, among which the environments are shared.
     """
 

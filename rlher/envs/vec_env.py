@@ -98,7 +98,7 @@ class RestorableVecEnv(VecEnvWrapper):
     If a worker process is lost, :meth:`rebuild` replaces all of them.
 
     :param build: makes the vectorised environments from a seed.
-    :param seed: of the first environments; the seeds of later ones derive from it and their number.
+    :param seed: seed of the first environments; the seeds of later ones derive from it and their number.
     :param max_restarts: how often processes may be lost without a finished episode in between.
     :param records_actions: record the actions, for a checkpoint.
     """

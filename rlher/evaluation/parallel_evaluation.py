@@ -52,7 +52,7 @@ def play_seeds(
     The generators of random numbers and the number of threads are restored afterwards. One thread computes, because
     sums of several threads may differ in their last digit.
 
-    :param model_content: of a model file of the run.
+    :param model_content: content of a model file of the run.
     :param on_episode: called with each episode when it is over.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.

@@ -70,8 +70,8 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
 
     :param env: goal environment whose ``info`` has ``is_success`` and perhaps ``is_crash``.
     :param policy: maps one observation to one action; a method ``reset``, if it has one, is called first.
-    :param seed: of the reset, and of the generators from which sampled actions come, which are restored at the end;
-        the same seed and policy give the same episode.
+    :param seed: seed of the reset, and of the global generators, which are restored at the end; the same seed and
+        policy give the same episode.
     :param on_step: called after the reset and after every step, for example by a video recorder.
     """
     if hasattr(policy, "reset"):

@@ -67,7 +67,7 @@ class VideoRecorder:
 
     If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
-    :param width: of the picture of an episode, in pixels.
+    :param width: width of the picture of an episode, in pixels.
     :param captions: whether there is a caption under it.
     """
 

@@ -53,7 +53,7 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
 def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[Observation], np.ndarray]:
     """Return a function from an observation of the environment to an action.
 
-    :param folder: of the model's zip.
+    :param folder: folder of the model's zip.
     """
     policy_kwargs = json.loads(json.dumps(agent["policy_kwargs"]), object_hook=_with_class)
     algorithm = _import(agent["algorithm"])

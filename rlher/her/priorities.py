@@ -286,7 +286,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
 def make_priority(name: str | type[Priority], options: Mapping[str, Any], storage: Storage) -> Priority:
     """Return a priority for a storage.
 
-    :param name: of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
+    :param name: a name of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
     :param options: arguments of the class.
     :raises TypeError: an option that it does not have.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.

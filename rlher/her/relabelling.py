@@ -105,7 +105,7 @@ class Relabeller:
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
-        :param goals: under which rewards are recomputed at every step.
+        :param goals: goals under which rewards are recomputed at every step.
         :param first_recomputed: index of the transition that the first of these goals belongs to.
         """
         window = ids[:, None] + np.arange(self.n_steps)

@@ -67,7 +67,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param buffer_size: maximum number of transitions over all environments, at least one each; memory is taken as it
         fills.
     :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
-    :param action_space: of one environment.
+    :param action_space: action space of one environment.
     :param env: the training environment, for ``compute_reward``; not pickled, see :meth:`set_env`.
     :param device: torch device of the samples.
     :param n_envs: number of environments stepped together.
@@ -84,7 +84,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: the greater value of a
         sparse reward.
     :param compute_reward: instead of the environment's own; takes batches of raw goals.
-    :param seed: of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
+    :param seed: seed of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
     :param goal_selection_kwargs: keyword arguments of a user's strategy, also in a ``mix``.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the original goal.
     :param goal_mix_start: number of stored transitions from which on a ``mix`` has its weights; ``future`` before.

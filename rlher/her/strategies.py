@@ -176,8 +176,9 @@ def resolve_strategy(
 ) -> Strategy:
     """Return a strategy, with its arguments bound.
 
-    :param name: of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its ``module:name``.
-    :param gamma: of :func:`geometric`.
+    :param name: a name of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its
+        ``module:name``.
+    :param gamma: discount of :func:`geometric`.
     :param kwargs: keyword arguments of the user's functions and classes, also of those in a mix.
     :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
         ``"original"`` is :func:`original`. None: :data:`DEFAULT_MIX`.

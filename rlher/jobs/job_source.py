@@ -23,7 +23,7 @@ class Job(NamedTuple):
 class ProgressRow(NamedTuple):
     """A run or a trial.
 
-    :param cells: of the columns after name and state.
+    :param cells: cells of the columns after name and state.
     :param in_table: whether the row is shown in the table on a terminal.
     :param is_printed: whether it is printed where there is no table, each time that it changes.
     :param share: share of its work that is done, from which the time left is estimated.

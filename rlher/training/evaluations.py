@@ -56,7 +56,7 @@ class Evaluations:
     At most ``eval.workers`` evaluations are played side by side. Their rows are recorded in order; when they are
     recorded does not affect training.
 
-    :param model: that is trained.
+    :param model: model that is trained.
     :param workers: play the episodes.
     :param started: monotonic time at which the run was started.
     :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits

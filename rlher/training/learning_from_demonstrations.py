@@ -39,7 +39,7 @@ def validate_demonstrations(config: TrainConfig) -> None:
 def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
-    :param observation_space: of the training environments.
+    :param observation_space: observation space of the training environments.
     :raises UserError: the dataset is missing, damaged, or of another environment, or the model cannot be pretrained.
     """
     assert config.demos.path is not None

@@ -38,7 +38,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
     """Return the logger of a run.
 
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
-    :param timesteps: of a resumed run; TensorBoard hides the points of later steps.
+    :param timesteps: steps of a resumed run; TensorBoard hides the points of later steps.
     """
     path = folder / TRAINING_LOG
     kept: list[str] = []  # with the header

@@ -30,7 +30,7 @@ from rlher.training.loggers import require_installed
 class TrainingSetup:
     """The config, model and environments of a training run.
 
-    :param config: with every open value resolved.
+    :param config: config with every open value resolved.
     :param envs: the training environments.
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.

@@ -32,7 +32,7 @@ class TrainingProgress:
     If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute. Lines are
     flushed, so that they can be read in a file or pipe while the run goes on.
 
-    :param model: that is trained.
+    :param model: model that is trained.
     :param enabled: show anything at all.
     """
 

@@ -78,7 +78,7 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
     :param config: the new one; ``run.config`` is the one before.
-    :param checkpoint: from which it is resumed, if there is one.
+    :param checkpoint: checkpoint from which it is resumed, if there is one.
     """
     done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
     before = lookup.steps_of(run)

@@ -55,7 +55,7 @@ class Trainer:
     """Trains one run: learns, evaluates, writes its models, checkpoints and result.
 
     :param run: its folder is locked by the caller.
-    :param setup: from :func:`prepare`; closed by the caller.
+    :param setup: result of :func:`prepare`, which the caller closes.
     """
 
     def __init__(

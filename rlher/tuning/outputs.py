@@ -34,9 +34,9 @@ from rlher.tuning.trials import REASON, counted_trials, rank_trials
 class SearchResult:
     """The result of `rlher optimize`.
 
-    :param folder: of the study.
+    :param folder: folder of the study.
     :param trials: number of trials by state.
-    :param candidates: with their differences to the baseline, best first; empty if the re-runs failed.
+    :param candidates: candidates with their differences to the baseline, best first; empty if the re-runs failed.
     :param conclusion: whether the best candidate beats the baseline, in one line.
     :param train_command: trains with the values of the best candidate; None if it is no better than the baseline.
     """

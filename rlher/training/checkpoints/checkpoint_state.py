@@ -49,7 +49,7 @@ EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
 class EnvPoint:
     """A point to which the environments return: they are built again, and the actions are repeated.
 
-    :param build_number: of the environments, see :class:`~rlher.envs.vec_env.RestorableVecEnv`.
+    :param build_number: number of the build, see :class:`~rlher.envs.vec_env.RestorableVecEnv`.
     :param actions: (steps, n_envs, …) since they were built.
     :param observations: (n_envs, …) by key, after the actions.
     :param generators: the states of the random number generators, for :func:`restore_generators`.

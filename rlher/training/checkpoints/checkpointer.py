@@ -39,7 +39,7 @@ class Checkpointer:
     Both happen at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of the last step
     are still due then. The checkpoint records how many, and the resumed run does them first.
 
-    :param model: that is trained in ``envs``.
+    :param model: model that is trained in ``envs``.
     :param evaluations: a part of a checkpoint, with the best model.
     """
 
