@@ -12,9 +12,9 @@ from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.override_syntax import override_text, parse_override, split_named_folder, text_value
+from rlher.composition.override_syntax import override_text, parse_override, split_named_folder
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
-from rlher.config.key import shown_value, takes_list, takes_text
+from rlher.config.key import shown_value, takes_list
 from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
@@ -87,7 +87,9 @@ def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> Co
     of_flags: ValuesByKey = {}
     for key, value in given.items():
         if key not in NOT_OVERRIDES:
-            of_flags |= _flag_override(key, value, command, is_sweep)
+            field = command.keys.get(key)  # None: a group
+            is_text = isinstance(value, str)
+            of_flags |= parse_override(key, value, field, True, is_sweep) if is_text else {key: [value]}
     sources = (of_words, of_paths, of_flags, translated)
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
@@ -96,21 +98,6 @@ def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> Co
     if file := given.get("conf_file"):
         overrides = rl_zoo.file_overrides(file, overrides) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
-
-
-def _flag_override(key: str, value: str | bool, command: Command, is_sweep: bool) -> ValuesByKey:
-    """Return the values of a flag by key.
-
-    A text needs no quotes after a flag, so that ``--title "a, b"`` has one value; in a sweep it has two.
-    """
-    field = command.keys.get(key)  # None: a group, of which a sweep may have several names
-    if isinstance(value, bool):
-        return {key: [value]}
-    if field and takes_list(field) and not value.startswith(("[", "{")):  # --by algo,seed
-        return {key: [[entry for entry in value.split(",") if entry]]}
-    if field and takes_text(field) and not takes_list(field) and not is_sweep:
-        return {key: [text_value(value)]}
-    return parse_override(key, value, field)
 
 
 def _sort_words(words: list[str], command: Command, positional: Field | None) -> tuple[ValuesByKey, ValuesByKey]:

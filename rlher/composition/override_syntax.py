@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 
 from rlher.composition.overrides import names_in_group
-from rlher.config.key import takes_text
+from rlher.config.key import takes_list, takes_text
 from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten_sections
@@ -29,16 +29,24 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
+def parse_override(
+    key: str, text: str, field: Field | None, is_flag: bool = False, is_sweep: bool = False
+) -> dict[str, list[Any]]:
     """Return the values of ``key=text`` by key, several if it is a sweep; ``her={n_steps: 2}`` is ``her.n_steps``.
 
     :param field: field of the key, None if it is no key of a config dataclass.
+    :param is_flag: whether it is ``--key text``, which needs no quotes and no brackets: ``--title "a, b"`` is one text,
+        ``--by algo,seed`` is a list.
+    :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
-        return {key: [text_value(text.strip("'\""))]}
-    if _is_literal(text, field):
-        return {key: [text_value(text)]}
+        return {key: [_text_value(text.strip("'\""))]}
+    if is_flag and field and takes_list(field) and not text.startswith(("[", "{")):
+        return {key: [[entry for entry in text.split(",") if entry]]}
+    is_text_of_flag = is_flag and not is_sweep and field is not None and takes_text(field) and not takes_list(field)
+    if is_text_of_flag or _is_literal(text, field):
+        return {key: [_text_value(text)]}
     # Hydra asks for the names that env=glob(Fetch*) may match.
     loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
     parser = OverridesParser.create(loader)
@@ -70,7 +78,7 @@ def _is_literal(text: str, field: Field | None) -> bool:
     return not PLAIN.fullmatch(text)
 
 
-def text_value(text: str) -> str | None:
+def _text_value(text: str) -> str | None:
     """Return the value of a key that takes text; ``null`` is the word for None."""
     return None if text.lower() == "null" else text
 

@@ -40,7 +40,7 @@ class EpisodeSource:
 
     :param name: name of the run, agent, controller or dataset.
     :param keys: keys that identify it in JSON output.
-    :param env: environment with the task's own goals and rewards (:func:`rlher.evaluation.agent.without_training_aids`).
+    :param env: environment, see :func:`rlher.evaluation.agent.without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
     :param short_name: part of the name of a dataset.
