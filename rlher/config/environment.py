@@ -62,9 +62,7 @@ class EnvConfig:
     )
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
-    fall_height: float | None = experiment_key(
-        None, "height of the achieved goal below which an object has fallen; a training episode ends soon after it"
-    )
+    fall_height: float | None = experiment_key(None, "height of the goal below which an object has fallen in training")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
 

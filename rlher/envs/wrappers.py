@@ -52,15 +52,10 @@ class TruncateAfterFall(gym.Wrapper):
         self._height = height
         self._fallen_steps = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, and begin to count again."""
-        self._fallen_steps = 0
-        return self.env.reset(seed=seed, options=options)
-
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step, and truncate the episode if the object has lain below the table for long enough."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._fallen_steps += bool(observation["achieved_goal"][2] < self._height)
+        self._fallen_steps = self._fallen_steps + 1 if observation["achieved_goal"][2] < self._height else 0
         return observation, reward, terminated, truncated or self._fallen_steps >= self.KEPT_STEPS, info
 
 
