@@ -12,27 +12,26 @@ logs=logs/reproduce/$(basename "$into")
 mkdir -p "$logs"
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
-# name | overrides | seeds, if not 0,1,2
+# name | overrides | seeds, if not 0,1,2. Kept runs with env.fall_height=null were trained before there was the key.
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.kwargs.n_bits=30 total_timesteps=35000 eval.freq=2500
 bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
 push-minutes-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
 push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,3,4,5,6,7,8,9
-push-relay-layernorm-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps algo.layer_norm_critics=true|0,1,2,3,4
-push-td3|algo=td3 env=FetchPush-v4
-slide-mix-td3|algo=td3 env=FetchSlide-v4
-pickplace-minutes-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
-pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-steps|10,11,12,13,14,15,16,17,18,19
-pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0
-pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true
+push-td3|algo=td3 env=FetchPush-v4 env.fall_height=null
+slide-mix-td3|algo=td3 env=FetchSlide-v4 env.fall_height=null
+pickplace-minutes-ddpg|algo=ddpg env=FetchPickAndPlace-v4 env.fall_height=null|10,11,12,13,14,15,16,17,18,19
+pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-steps env.fall_height=null|10,11,12,13,14,15,16,17,18,19
+pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 env.fall_height=null
+pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true env.fall_height=null
 pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_updates=20000
 pickplace-clone200-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick200-v0 total_timesteps=0 demos.pretrain_updates=20000
 umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
-panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
-panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3
+panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3 env.fall_height=null
+panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3 env.fall_height=null
 panda-slide-ddpg|algo=ddpg env=PandaSlide-v3 algo.net_arch=[256,256,256] algo.action_noise=0.2 algo.random_action=0.2 algo.action_l2=0.1 n_envs=4 algo.gradient_steps=1 total_timesteps=100000 eval.freq=10000|0,1
 hand-sac|algo=sac env=HandReach-v3
 reach-ddpg|algo=ddpg env=FetchReach-v4

@@ -125,7 +125,8 @@ class Worker:
         code = self.process.exitcode
         if code is None:
             return f"{self._name} stopped answering"
-        return f"{self._name} died ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}'})"
+        cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return f"{self._name} died ({cause})"
 
 
 _STARTING = threading.Lock()

@@ -70,7 +70,9 @@ def collect(config: CollectConfig) -> Collected:
                 failure = error
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
-            raise failure or UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
+            raise failure or UserError(
+                f"nothing was written: {reason}; leave successes_only out to look at the others."
+            )
         if len(kept) < config.episodes and not stop.requested and not failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
         metadata = _metadata(config, source, sum(outcomes) / len(outcomes))

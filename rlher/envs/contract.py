@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import starmap
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -38,12 +37,6 @@ PROPERTIES = (*PROBED, "crash_key", "goal_independent_reward")
 """Properties of an environment that are probed or declared."""
 
 
-Level = Literal["ok", "warning", "error"]
-
-CheckMessages = Iterator[tuple[Level, str]]
-"""What a check yields: the values of its findings."""
-
-
 class Finding(NamedTuple):
     """A message of the contract check for the user.
 
@@ -51,7 +44,7 @@ class Finding(NamedTuple):
         refused.
     """
 
-    level: Level
+    level: Literal["ok", "warning", "error"]
     message: str
 
 
@@ -122,44 +115,44 @@ def _check(result: CheckResult, seed: int = 0) -> None:
     try:
         spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
         result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
-        result.findings += starmap(Finding, _interface(config, env))
+        result.findings += _interface(config, env)
         if not result.errors:
             rollout = record_random_rollout(env, seed)
             result.config = fill_from_rollout(config, env, rollout)
             for check in CHECKS:
-                result.findings += starmap(Finding, check(result.config, env, rollout))
+                result.findings += check(result.config, env, rollout)
     finally:
         env.close()
 
 
-def _interface(config: EnvConfig, env: gym.Env) -> CheckMessages:
+def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     try:
         require_goal_interface(env, config.id)
     except UserError as error:
-        yield "error", str(error)
+        yield Finding("error", str(error))
         return
-    yield "ok", "observations have the three keys observation, achieved_goal and desired_goal"
+    yield Finding("ok", "observations have the three keys observation, achieved_goal and desired_goal")
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated above
     shapes = {key: space.shape for key, space in env.observation_space.spaces.items()}
     if nested := [key for key, shape in shapes.items() if shape is None]:
-        yield "error", f"{' and '.join(map(repr, nested))} must be arrays; flatten the nested spaces."
+        yield Finding("error", f"{' and '.join(map(repr, nested))} must be arrays; flatten the nested spaces.")
         return
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
-        yield "error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape."
+        yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
     if not supports_rgb_array(env):
-        yield "ok", "without the render mode rgb_array there are no videos"
+        yield Finding("ok", "without the render mode rgb_array there are no videos")
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
-        yield "error", f"the action space is {type(actions).__name__}; use Box or Discrete."
+        yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")
     elif isinstance(actions, gym.spaces.Box) and not actions.is_bounded():
-        yield "error", f"the action space {actions} is unbounded; use finite bounds, best -1 and 1."
+        yield Finding("error", f"the action space {actions} is unbounded; use finite bounds, best -1 and 1.")
 
 
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
     all_inside = True
     for key, space in env.observation_space.spaces.items():
@@ -168,45 +161,47 @@ def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) ->
             all_inside = False
             example = np.array2string(outside[0], precision=3, threshold=6)
             count_text = f"on {len(outside)} of {len(values)} steps, for example {example}"
-            yield "warning", f"{key!r} is outside its declared {space} {count_text}."
+            yield Finding("warning", f"{key!r} is outside its declared {space} {count_text}.")
     if all_inside:
-        yield "ok", "observations lie in their declared spaces"
+        yield Finding("ok", "observations lie in their declared spaces")
 
 
-def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     if config.success_key is None:
         if config.success_reward is not None:
-            yield "ok", f"no success key; a reward of at least {config.success_reward:g} counts as success"
+            yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
             return
         problem_text = f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense"
-        yield "error", f"{problem_text}; put is_success into `info`, or set env.success_key or env.success_reward."
+        yield Finding(
+            "error", f"{problem_text}; put is_success into `info`, or set env.success_key or env.success_reward."
+        )
         return
     infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
     if without := [info for info in infos if config.success_key not in info]:
-        yield "error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}."
+        yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
         return
-    yield "ok", f"success is info[{config.success_key!r}]"
+    yield Finding("ok", f"success is info[{config.success_key!r}]")
     recorded = ends_on_success(config, env, rollout)
     if config.ends_on_success is None:
         problem_text = "no random episode had a success, so training finds out whether success ends an episode"
-        yield "warning", f"{problem_text}; set env.ends_on_success."
+        yield Finding("warning", f"{problem_text}; set env.ends_on_success.")
     elif recorded is not None and recorded != config.ends_on_success:
         declared = str(config.ends_on_success).lower()
         actual = "ends" if recorded else "does not end"
-        yield "error", f"env.ends_on_success={declared}, but success {actual} an episode."
+        yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
 
 
-def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     steps = len(rollout.rewards)
     if config.max_episode_steps is not None:
-        yield "ok", f"episodes end after at most {config.max_episode_steps} steps"
+        yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
     elif steps >= MAX_RANDOM_STEPS and not rollout.ends.size:
-        yield "error", f"no episode ended in {steps} random steps; set env.max_episode_steps."
+        yield Finding("error", f"no episode ended in {steps} random steps; set env.max_episode_steps.")
     else:
-        yield "warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps."
+        yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
 
 
-def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     steps = rollout.spread_steps(CHECKED_STEPS)
     step_rewards = rollout.rewards[steps]
@@ -217,19 +212,19 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     is_failure = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
     if not differs.any():
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
-        yield "ok", f"{len(steps)} steps returned the reward of compute_reward{constant}"
+        yield Finding("ok", f"{len(steps)} steps returned the reward of compute_reward{constant}")
         return
     except_text = "step returns the reward of compute_reward, except"
     if config.goal_independent_reward:
-        yield "ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares"
+        yield Finding("ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares")
     elif is_crash[differs].all():
-        yield "ok", f"{except_text} on a crash (info[{config.crash_key!r}])"
+        yield Finding("ok", f"{except_text} on a crash (info[{config.crash_key!r}])")
     elif config.success_key is not None and is_failure[differs].all():
         penalty_text = "assumed to be a penalty that does not depend on the goal"
-        yield "warning", f"{except_text} on steps that end an episode without success, {penalty_text}"
+        yield Finding("warning", f"{except_text} on steps that end an episode without success, {penalty_text}")
     else:
         example = np.argmax(differs)
-        yield (
+        yield Finding(
             "error",
             f"step and compute_reward disagree on {differs.sum()} of {len(steps)} steps, for example "
             f"{step_rewards[example]:g} and {computed[example]:g}; return compute_reward(achieved_goal, desired_goal, "
@@ -238,19 +233,19 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         )
 
 
-def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
     problem = batch_problem(env.compute_reward, achieved, desired, [rollout.infos[step] for step in steps])
     if problem is None:
-        yield "ok", "compute_reward takes batches"
+        yield Finding("ok", "compute_reward takes batches")
     else:
-        yield "warning", NOT_VECTORISED.format(problem)
+        yield Finding("warning", NOT_VECTORISED.format(problem))
 
 
-def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
@@ -259,23 +254,25 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)
         if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
-            yield "error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}."
+            yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
     if config.success_reward is not None and exact < config.success_reward:
         reward_text = f"reward {exact:g}, less than env.success_reward={config.success_reward:g}"
-        yield "error", f"an exactly achieved goal has {reward_text}: no virtual goal would count as reached; lower it."
+        yield Finding(
+            "error", f"an exactly achieved goal has {reward_text}: no virtual goal would count as reached; lower it."
+        )
     if exact < max(missed) - TOLERANCE:
         rewards_text = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
-        yield "warning", f"compute_reward gives {rewards_text}; check its sign."
+        yield Finding("warning", f"compute_reward gives {rewards_text}; check its sign.")
 
 
-def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> CheckMessages:
+def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     first, repeated, other = (deepcopy(env.reset(seed=seed)[0]) for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
-        yield "warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly."
+        yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")
     elif all(np.array_equal(first[key], other[key]) for key in first):
-        yield "warning", "every seed resets to the same start and goal: there is only one task to learn."
+        yield Finding("warning", "every seed resets to the same start and goal: there is only one task to learn.")
     else:
-        yield "ok", "reset(seed) is reproducible"
+        yield Finding("ok", "reset(seed) is reproducible")
 
 
 def _keys(info: dict) -> str:
