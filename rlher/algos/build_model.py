@@ -3,7 +3,6 @@
 To add an algorithm, see :mod:`rlher.config.algorithms`.
 """
 
-import inspect
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -25,9 +24,6 @@ from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
-
-POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
-"""Config keys that are arguments of the policy."""
 
 OTHER_ARGUMENTS = ("n_steps", "replay_buffer_kwargs", "options", "seed", "device")
 """Arguments of the algorithms that are set by keys of other sections."""
@@ -99,8 +95,7 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
 
 def _options(config: TrainConfig) -> UpdateOptions:
     algo = config.algo
-    # Options with the name of an `algo` key take its value.
-    from_algo = {field.name: getattr(algo, field.name) for field in fields(UpdateOptions) if hasattr(algo, field.name)}
+    from_algo = _values_to(algo, "options")
     reward_range = config.env.training_reward_range
     from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
     return UpdateOptions(
@@ -132,29 +127,22 @@ def _model_class(algo: OffPolicyConfig) -> Any:
     return model_class if algo.model is None else import_object("algo.model", algo.model, model_class)
 
 
-def argument_names(model_class: Any) -> set[str]:
-    """Return the names of the arguments of a class and its base classes, without ``*args`` and ``**kwargs``."""
-    parameters = [each for base in model_class.__mro__ for each in inspect.signature(base.__init__).parameters.values()]
-    return {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
+    """Return the values of the ``algo.`` keys whose ``to=`` names a receiver."""
+    received = [key.name for key in fields(algo) if key.metadata.get("to", "constructor") == receiver]
+    return {name: getattr(algo, name) for name in received}
 
 
 def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Return the keyword arguments of the model's constructor that a config stands for.
 
-    A key with the name of an argument is that argument. The policy, noise and schedule are made from several keys.
-
     :param venv: vectorised environments, for their spaces.
     :param arguments: further arguments, which ``algo.kwargs`` may override.
-    :raises UserError: a value is invalid, or a key of an algorithm that a plugin adds has no effect.
+    :raises UserError: a value is invalid.
     """
     algo = config.algo
-    values = {field.name: getattr(algo, field.name) for field in fields(algo)}
-    names = argument_names(_model_class(algo))
-    used_otherwise = {*POLICY_KEYS, *(field.name for field in (*fields(ActorCriticConfig), *fields(UpdateOptions)))}
-    if unused := values.keys() - names - used_otherwise:
-        raise UserError(f"algo.{min(unused)} has no effect; {ALGORITHMS[algo.name].model_class} needs this argument.")
-    by_name = {name: value for name, value in values.items() if name in names}
-    policy = {name: values[name] for name in POLICY_KEYS if name in values}
+    by_name = _values_to(algo, "constructor")
+    policy = _values_to(algo, "policy")
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
     policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
     if algo.weight_decay:
@@ -166,7 +154,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
-        if name in values or name in OTHER_ARGUMENTS:
+        if hasattr(algo, name) or name in OTHER_ARGUMENTS:
             keys = [key for key in all_train_keys() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
             raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
     for name, value in algo.policy_kwargs.items():

@@ -1,7 +1,8 @@
 """The algorithms: the classes of each, and its config keys with their defaults.
 
-To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. Keys have
-the names of the Stable-Baselines3 constructor's arguments. Nothing here imports torch.
+To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. A key is
+the argument of the Stable-Baselines3 constructor with its name, unless ``to=`` says otherwise. Nothing here imports
+torch.
 """
 
 from dataclasses import dataclass
@@ -59,15 +60,16 @@ class Algorithm:
 class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
-    name: str = key("", "algorithm; `rlher list algos` lists them")
+    name: str = key("", "algorithm; `rlher list algos` lists them", to="builder")
     learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
         "constant",
         "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
         choices=SCHEDULES,
         may_name_code=True,
+        to="builder",
     )
-    weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0)
+    weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = key(
         None,
@@ -79,12 +81,20 @@ class OffPolicyConfig:
     train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
-    net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1)
-    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True)
-    policy_kwargs: dict[str, Any] = key({}, "more arguments of the policy; classes as module:Class", may_name_code=True)
-    kwargs: dict[str, Any] = key({}, "more keyword arguments of the Stable-Baselines3 class", may_name_code=True)
-    model: str | None = key(None, "your class that extends the algorithm's, as algo=module:Class", may_name_code=True)
+    target_q_bounds: Any = key(
+        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="options"
+    )
+    net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1, to="policy")
+    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True, to="builder")
+    policy_kwargs: dict[str, Any] = key(
+        {}, "more arguments of the policy; classes as module:Class", may_name_code=True, to="builder"
+    )
+    kwargs: dict[str, Any] = key(
+        {}, "more keyword arguments of the Stable-Baselines3 class", may_name_code=True, to="builder"
+    )
+    model: str | None = key(
+        None, "your class that extends the algorithm's, as algo=module:Class", may_name_code=True, to="builder"
+    )
 
     @property
     def label(self) -> str:
@@ -101,12 +111,14 @@ class OffPolicyConfig:
 class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
-    n_critics: int = key(2, "number of critics", low=1)
+    n_critics: int = key(2, "number of critics", low=1, to="policy")
     action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
     # Only the fast update has these:
-    layer_norm_critics: bool = key(False, "layer normalisation in the critics")
-    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
-    random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)
+    layer_norm_critics: bool = key(False, "layer normalisation in the critics", to="builder")
+    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1, to="options")
+    random_action_hold: int = key(
+        1, "steps that a random action is held, in learning_starts as well", low=1, to="options"
+    )
 
 
 @dataclass
@@ -114,7 +126,7 @@ class DeterministicConfig(ActorCriticConfig):
     """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
     action_noise: float = key(0.2, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
+    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0, to="options")
 
 
 @dataclass
@@ -123,7 +135,7 @@ class DQNConfig(OffPolicyConfig):
 
     batch_size: int = key(128, "transitions per update", low=1)
     gamma: float = key(0.98, "discount factor", low=0, high=1)
-    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1)
+    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1, to="policy")
     tau: float = key(1.0, "Polyak update coefficient of the target network", low=0, high=1)
     target_update_interval: int = key(500, "steps between updates of the target network", low=1)
     exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
@@ -146,7 +158,9 @@ class TD3Config(DeterministicConfig):
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
-    target_policy_noise_schedule: str = key("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
+    target_policy_noise_schedule: str = key(
+        "constant", "noise over the run; linear ends at 0", choices=SCHEDULES, to="options"
+    )
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 
@@ -154,14 +168,14 @@ class TD3Config(DeterministicConfig):
 class DDPGConfig(DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
 
-    n_critics: int = key(1, "number of critics", low=1)
+    n_critics: int = key(1, "number of critics", low=1, to="policy")
 
 
 @dataclass
 class TQCConfig(SACConfig):
     """Truncated quantile critics (Kuznetsov et al. 2020)."""
 
-    n_quantiles: int = key(25, "quantiles per critic", low=1)
+    n_quantiles: int = key(25, "quantiles per critic", low=1, to="policy")
     top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
 
     def validate(self) -> None:

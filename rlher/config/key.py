@@ -41,6 +41,9 @@ class KeyRules(TypedDict, total=False):
     :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set it.
     :param shown_as: how the value is printed and recorded, for an address with a password.
+    :param to: what takes the value of an ``algo.`` key as its argument of the same name: the ``"constructor"`` of the
+        algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update. ``"builder"``:
+        :mod:`rlher.algos.build_model` makes an argument from it.
     """
 
     matters_for: Sequence[Purpose]
@@ -52,6 +55,7 @@ class KeyRules(TypedDict, total=False):
     may_name_code: bool
     command_line_only: bool
     shown_as: Callable[[str], str]
+    to: Literal["constructor", "policy", "options", "builder"]
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:

@@ -20,7 +20,7 @@ class ReportedError(Exception):
         return escape_control(super().__str__())  # it may quote somebody else's file
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython and Jupyter print: no traceback through Hydra and rlher, which says nothing to a user."""
+        """Return what IPython and Jupyter print: no traceback through rlher, which says nothing to a user."""
         return [f"{type(self).__name__}: {self}"]
 
 

@@ -24,9 +24,13 @@ RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
+    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
 
-    def __init__(self) -> None:
+    :param unit: what is finished before, for the message.
+    """
+
+    def __init__(self, unit: str = "step and evaluation") -> None:
+        self._unit = unit
         self.requested = False
 
     def catch_signals(self) -> AbstractContextManager[None]:
@@ -43,7 +47,7 @@ class StopRequest:
             return
         self.requested = True
         if number == signal.SIGINT:
-            print("\nrlher: stopping after this step and evaluation; another Ctrl-C stops at once", file=sys.stderr)
+            print(f"\nrlher: stopping after this {self._unit}; another Ctrl-C stops at once", file=sys.stderr)
 
 
 def interrupt_on_stop_signals() -> AbstractContextManager[None]:

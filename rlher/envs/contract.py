@@ -238,7 +238,7 @@ def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) 
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    problem = batch_problem(env.compute_reward, achieved, desired, [rollout.infos[step] for step in steps])
+    problem = batch_problem(env.compute_reward, achieved, desired, [{}] * len(steps))  # as in training
     if problem is None:
         yield Finding("ok", "compute_reward takes batches")
     else:
@@ -249,7 +249,7 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
-    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [rollout.infos[0]] * len(tried))
+    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [{}] * len(tried))
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)

@@ -1,6 +1,7 @@
 """`rlher export`: write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import observation_normalizer
-from rlher.algos.build_model import argument_names, build_inference_model, constructor_arguments
+from rlher.algos.build_model import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.commands import ExportConfig
 from rlher.config.environment import EnvConfig
@@ -30,6 +31,7 @@ from rlher.core.console import note
 from rlher.core.errors import UserError, describe_error, require_package
 from rlher.core.nested import values_and_code_names
 from rlher.core.reading import finite_float, read_json
+from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
 from rlher.core.writing import display_path, user_error_on_write, write_json
 from rlher.envs import bit_flipping, relay, wrappers
@@ -147,11 +149,14 @@ def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[s
     if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(observation_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
-    names = argument_names(model_class)  # the class that was trained may take further arguments
+    signatures = [inspect.signature(base.__init__) for base in model_class.__mro__]
+    names = {name for signature in signatures for name in signature.parameters}
+    # The class that was trained may take further arguments.
     arguments = {name: value for name, value in arguments.items() if name in names}
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     json_kwargs = _json_classes(kwargs)  # constructors change them
-    model = model_class(policy_class, venv, device="cpu", **arguments)
+    with preserve_rng_state():  # a model seeds the global generators, which a script may use
+        model = model_class(policy_class, venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         trained = build_inference_model(config, venv, "cpu")
         model_file.load_policy_weights(path, trained)

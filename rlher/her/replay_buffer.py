@@ -290,7 +290,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._samples(ids, n_original, env, weights, demonstrations)
+        takes_errors = type(self.priority).update is not Priority.update
+        return self._samples(ids, n_original, env, weights, demonstrations, ids if takes_errors else None)
 
     def _samples(
         self,
@@ -299,11 +300,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         env: VecNormalize | None,
         weights: NDArray | None = None,
         demonstrations: slice | None = None,
+        indices: Ids | None = None,
     ) -> HerReplayBufferSamples:
         """Return transitions as tensors, of which all but the first ``n_original`` get new goals.
 
         :param weights: (batch,) importance weights.
         :param demonstrations: which of the transitions are demonstrations.
+        :param indices: what :meth:`update_priorities` takes.
         """
         relabelled = self.relabeller.relabel(self.storage, ids, n_original, self.rng)
 
@@ -322,7 +325,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
             column(relabelled.discounts),
             column(weights),
-            None if weights is None else ids,
+            indices,
             demonstrations,
         )
 

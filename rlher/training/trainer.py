@@ -16,7 +16,7 @@ from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_epi
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file, run_folder
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import MODELS, RESULT, RunFolder
+from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
@@ -112,10 +112,12 @@ class Trainer:
         """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
+        steps = self.model.num_timesteps if self.setup.from_checkpoint else -1
+        for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
+            if path.stem.isdecimal() and int(path.stem) > steps:
+                path.unlink()
         if not self.setup.from_checkpoint:
-            for pattern in (MODELS["last"], "models/*", "clips/*"):
-                for path in self.run.folder.glob(pattern):
-                    path.unlink()
+            self.run.model_path("last").unlink(missing_ok=True)
         (self.run.folder / RESULT).unlink(missing_ok=True)
 
     def _learn(self) -> None:

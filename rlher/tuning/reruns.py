@@ -145,7 +145,7 @@ class Candidate:
             "saved_seconds": [score.saved_seconds for score in self.scores],
             "steps": mean.steps,
             "share_at_target": mean.share_at_target,
-            "gain": self.gain,
+            "gain": [bound if np.isfinite(bound) else None for bound in self.gain],  # JSON has no infinity
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
         }
@@ -165,10 +165,10 @@ def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def format_gain(gain: Sequence[float]) -> str:
-    """Return a difference to the baseline with its interval."""
-    mean, low, high = gain
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+def format_gain(gain: Sequence[float | None]) -> str:
+    """Return a difference to the baseline with its interval, of which unknown ends are dashes."""
+    mean, low, high = ("–" if bound is None or np.isinf(bound) else f"{bound:+.3f}" for bound in gain)
+    return f"{mean} [{low}, {high}]"
 
 
 def compare_candidates(reruns: Study, candidates: ParamsByCandidate, config: OptimizeConfig) -> list[Candidate]:

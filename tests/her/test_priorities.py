@@ -44,6 +44,24 @@ def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
         buffer.sample(8)
 
 
+def test_a_users_priority_by_errors_needs_no_weights() -> None:
+    class Greedy(Priority):
+        def sample(self, count, rng):
+            return self.storage.sample(count, rng), None
+
+        def update(self, ids, errors):
+            self.updated = ids, errors
+
+        def state_dict(self):
+            return {}
+
+    buffer = make_buffer(priority=Greedy)
+    Player(buffer).play([True])
+    batch = buffer.sample(8)
+    buffer.update_priorities(batch.indices, np.ones(8))
+    assert np.array_equal(buffer.priority.updated, (batch.indices, np.ones(8)))
+
+
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(1, 3000), seed=st.integers(0, 1000), empty=st.floats(0, 0.95))
 def test_the_sum_tree_finds_the_same_index_as_a_running_sum(size, seed, empty):

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import optuna
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ def candidates(gain: tuple[float, float, float], **params: int) -> list[Candidat
 
 
 @pytest.mark.parametrize(
-    ("gain", "is_better"), [((0.4, 0.1, 0.7), True), ((0.4, -0.1, 0.9), False), ((-0.4, -0.7, -0.1), False)]
+    ("gain", "is_better"), [((0.4, 0.1, 0.7), True), ((0.4, -np.inf, np.inf), False), ((-0.4, -0.7, -0.1), False)]
 )
 def test_recipe_is_recommended_only_if_it_is_better(
     tmp_path: Path, gain: tuple[float, float, float], is_better: bool
@@ -33,6 +34,8 @@ def test_recipe_is_recommended_only_if_it_is_better(
     config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
     result = write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
     assert (f"--recipe {tmp_path / 'best.yaml'}" in str(result.train_command)) == is_better
+    verdict = json.loads((tmp_path / "verdict.json").read_text(), parse_constant=pytest.fail)
+    assert verdict["candidates"][0]["is_better"] == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
     assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
 
