@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-from dataclasses import replace
 
 import pytest
 from hostile_envs import hostile
@@ -69,13 +68,6 @@ def test_an_error_forbids_training(name, error, named):
     assert named in messages(name, "error")
     with pytest.raises(error, match=f"{name}-v0"):
         require_goal_env(hostile(name))
-
-
-def test_a_reward_that_needs_infos_is_an_error_where_all_properties_are_declared():
-    declared = {"success_key": "is_success", "ends_on_success": True, "success_reward": 0.0, "max_episode_steps": 20}
-    config = replace(hostile("NeedsInfo"), reward_range=[-1.0, 0.0], **declared)
-    with pytest.raises(RunError, match="radius"):
-        require_goal_env(config)
 
 
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():

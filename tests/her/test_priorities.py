@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from rlher.core.errors import RunError
 from rlher.her import PRIORITIES, HerReplayBuffer
-from rlher.her.priorities import Priority, SumTree
+from rlher.her.priorities import Priority, SumTree, TDError
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -45,21 +45,15 @@ def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
 
 
 def test_a_users_priority_by_errors_needs_no_weights() -> None:
-    class Greedy(Priority):
+    class Unweighted(TDError):
         def sample(self, count, rng):
-            return self.storage.sample(count, rng), None
+            return super().sample(count, rng)[0], None
 
-        def update(self, ids, errors):
-            self.updated = ids, errors
-
-        def state_dict(self):
-            return {}
-
-    buffer = make_buffer(priority=Greedy)
+    buffer = make_buffer(priority=Unweighted)
     Player(buffer).play([True])
-    batch = buffer.sample(8)
-    buffer.update_priorities(batch.indices, np.ones(8))
-    assert np.array_equal(buffer.priority.updated, (batch.indices, np.ones(8)))
+    before = buffer.sample(8), buffer.priority.tree.total
+    buffer.update_priorities(before[0].indices, np.full(8, 9.0))
+    assert buffer.priority.tree.total > before[1]
 
 
 @settings(max_examples=60, deadline=None)

@@ -270,11 +270,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "paid": lambda self, action, reward: reward - 1.0,
         "compute_reward": lambda self, achieved, desired, info: (distance(achieved, desired) < 0.3).astype(np.float32),
     },
-    # Training has no infos.
-    "NeedsInfo": {
-        "info": lambda self, success: {"is_success": success, "radius": 0.3},
-        "compute_reward": lambda self, achieved, desired, info: -(distance(achieved, desired) >= info["radius"]),
-    },
     # Single goals only, as in many published environments.
     "PlainReward": {
         "compute_reward": lambda self, achieved, desired, info: (
