@@ -70,7 +70,7 @@ def parse_override(
 
 def _is_literal(text: str, field: Field | None) -> bool:
     """Return whether a text is a value as it is, which Hydra's grammar would change or refuse."""
-    is_text = field is not None and takes_text(field)
+    is_text = field is None or takes_text(field)  # None: a group such as env, whose value may be the path of a file
     if HYDRA_SYNTAX.search(text) and not (is_text and os.path.isfile(text)):
         return False  # a list, a mapping, a quoted text or a sweep
     if field and (is_text or text.startswith("+")):  # total_timesteps=+5000: that many more
