@@ -61,7 +61,7 @@ def pause(transitions: int, priority: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder), config)
         workers = EvaluationWorkers(run.config)
-        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, workers))
+        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, workers, time.monotonic()))
         model._setup_learn(1)
         buffer = model.replay_buffer
         assert isinstance(buffer, HerReplayBuffer)
