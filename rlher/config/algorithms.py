@@ -135,7 +135,7 @@ class DQNConfig(OffPolicyConfig):
 
     batch_size: int = key(128, "transitions per update", low=1)
     gamma: float = key(0.98, "discount factor", low=0, high=1)
-    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1, to="policy")
+    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1)
     tau: float = key(1.0, "Polyak update coefficient of the target network", low=0, high=1)
     target_update_interval: int = key(500, "steps between updates of the target network", low=1)
     exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
@@ -168,7 +168,7 @@ class TD3Config(DeterministicConfig):
 class DDPGConfig(DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
 
-    n_critics: int = key(1, "number of critics", low=1, to="policy")
+    n_critics: int = key(1, "number of critics", low=1)
 
 
 @dataclass

@@ -43,7 +43,7 @@ class KeyRules(TypedDict, total=False):
     :param shown_as: how the value is printed and recorded, for an address with a password.
     :param to: what takes the value of an ``algo.`` key as its argument of the same name: the ``"constructor"`` of the
         algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update. ``"builder"``:
-        :mod:`rlher.algos.build_model` makes an argument from it.
+        :mod:`rlher.algos.build_model` makes an argument from it. A key that is repeated for another default needs none.
     """
 
     matters_for: Sequence[Purpose]

@@ -18,6 +18,7 @@ from rlher.config.key import experiment_key, section
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
+    net_arch: list[int] = experiment_key([32], "another one, of an argument of the policy")
     delta: int = experiment_key(1, "an argument of its own")
 
 @dataclass
