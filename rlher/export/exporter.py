@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shutil
@@ -221,7 +222,12 @@ def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, 
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:
-    """Return what ``play.py`` makes the environment from, as JSON values."""
+    """Return what ``play.py`` makes the environment from, as JSON values.
+
+    :raises UserError: ``env.kwargs`` has a key that JSON would change, as it does 1 into "1".
+    """
+    if json.loads(json.dumps(env.kwargs)) != env.kwargs:
+        raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
     classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
