@@ -47,7 +47,7 @@ class BatchedMLP:
                 self.parameters += parts
                 self.stacked.append(stacked.requires_grad_())
 
-    def __call__(self, x: th.Tensor, indices: slice | th.Tensor | None = None, frozen: bool = False) -> th.Tensor:
+    def __call__(self, x: th.Tensor, indices: slice | None = None, frozen: bool = False) -> th.Tensor:
         """Evaluate the networks.
 
         :param x: (batch, inputs), the same for every network.

@@ -65,6 +65,7 @@ OnStep = Callable[[Episode, Observation, bool], None]
 """Takes the episode so far, its last observation, and whether the episode is over."""
 
 
+@preserve_rng_state()
 def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None = None) -> Episode:
     """Play one episode.
 
@@ -74,26 +75,25 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
         policy give the same episode.
     :param on_step: called after the reset and after every step, for example by a video recorder.
     """
+    set_random_seed(seed)
     if hasattr(policy, "reset"):
         policy.reset()
     episode = Episode(seed)
-    with preserve_rng_state():
-        set_random_seed(seed)
-        observation, _ = env.reset(seed=seed)
-        done = False
-        while not done:
-            if on_step:
-                on_step(episode, observation, False)
-            observation, reward, terminated, truncated, info = env.step(policy(observation))
-            episode.reward += float(reward)
-            episode.length += 1
-            episode.success = bool(info["is_success"])
-            episode.reached |= episode.success
-            if "is_crash" in info:
-                episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
-            done = terminated or truncated
+    observation, _ = env.reset(seed=seed)
+    done = False
+    while not done:
         if on_step:
-            on_step(episode, observation, True)
+            on_step(episode, observation, False)
+        observation, reward, terminated, truncated, info = env.step(policy(observation))
+        episode.reward += float(reward)
+        episode.length += 1
+        episode.success = bool(info["is_success"])
+        episode.reached |= episode.success
+        if "is_crash" in info:
+            episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
+        done = terminated or truncated
+    if on_step:
+        on_step(episode, observation, True)
     return episode
 
 
