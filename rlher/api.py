@@ -481,18 +481,9 @@ def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
-    """Return a run that has just finished.
-
-    :raises KeyboardInterrupt: it was interrupted.
-    :raises RunError: it failed.
-    """
-    from rlher.run.result import Status
+    """Return a run that has just finished."""
     from rlher.training.messages import final_lines
 
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt(f"the run is saved; continue it with rlher.load({str(run)!r}).resume()")
-    if result.status is not Status.FINISHED:
-        raise RunError(f"{result.error or 'the run failed'}; its folder is {run}.", run.folder)
     if run.config.progress:
         for line in final_lines(run, result):
             note(line)

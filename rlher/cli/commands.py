@@ -37,8 +37,6 @@ from rlher.core.writing import display_path, output_file
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
-    from rlher.run.result import RunResult
-    from rlher.run.run_folder import RunFolder
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -53,38 +51,34 @@ MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 def train(config: TrainCommandConfig, command_line: str) -> int:
     """Train an agent and keep everything in a run folder.
 
-    :return: exit code: 0, 1 if the environment failed during the run, 130 after Ctrl-C.
+    :raises RunError: the run failed.
+    :raises KeyboardInterrupt: it was interrupted.
     """
     from rlher.training import start
+    from rlher.training.messages import print_result
 
-    return _report_result(*start.train(config, command_line))
+    print_result(*start.train(config, command_line))
+    return 0
 
 
 def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
     """Resume a run, as ``rlher train --resume`` does.
 
     :param overrides: ``resume``, which names the run (none: the latest), and keys that may change, with their values.
-    :return: exit code, as of :func:`train`.
+    :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
     """
     from rlher.run import lookup
     from rlher.training import start
+    from rlher.training.messages import print_result
 
     changes = dict(overrides)
     name = str(changes.pop("resume", None) or LATEST)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = trusts_code(changes)
     resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    return _report_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
-
-
-def _report_result(run: "RunFolder", result: "RunResult") -> int:
-    """Print the result of a run, and return the exit code."""
-    from rlher.run.result import Status
-    from rlher.training.messages import print_result
-
-    print_result(run, result)
-    return {Status.FINISHED: 0, Status.INTERRUPTED: EXIT_INTERRUPTED}.get(result.status, RunError.exit_code)
+    print_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
+    return 0
 
 
 def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:

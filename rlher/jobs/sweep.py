@@ -33,12 +33,14 @@ from rlher.core.writing import user_error_on_write
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
+from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
-WAITING, RUNNING, INTERRUPTED, FAILED, FINISHED = STATES = ("waiting", "running", "interrupted", "failed", "finished")
+WAITING, RUNNING = "waiting", "running"
+STATES = (WAITING, RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
 """States of a run, in the order of the table; waiting runs are not in it."""
 
 
@@ -85,7 +87,7 @@ class SweepRun:
         last: dict[str, Any] = {}
         if self.folder is None:
             return last
-        if self.state == FINISHED:
+        if self.state is Status.FINISHED:
             last = read_json(self.folder / RESULT)
         else:
             rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
@@ -100,7 +102,7 @@ class SweepRun:
         if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
             cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
         started = self.state != WAITING
-        ended = self.state in (FAILED, FINISHED)
+        ended = self.state in (Status.FAILED, Status.FINISHED)
         share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
         reason = str(self.error or "")
         return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=reason)
@@ -130,14 +132,14 @@ class Sweep(JobSource):
     def on_end(self, run: SweepRun, future: Future) -> None:
         """Record how a run ended; it also failed if its process was killed."""
         error = future.exception()
-        run.state = FAILED if error else FINISHED
+        run.state = Status.FAILED if error else Status.FINISHED
         if error:
             run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))
 
     def on_stop(self) -> None:
         """Mark the running runs as interrupted."""
         for run in self.runs:
-            run.state = INTERRUPTED if run.state == RUNNING else run.state
+            run.state = Status.INTERRUPTED if run.state == RUNNING else run.state
 
     def is_complete(self) -> bool:
         """Return whether all runs have been started."""
@@ -156,7 +158,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
     for run in runs:
         folder = lookup.find_experiment(run.config)
         if folder and lookup.is_finished(folder):
-            run.state = FINISHED
+            run.state = Status.FINISHED
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log_path.parent
     if waiting:
@@ -174,7 +176,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
             run_jobs(Sweep(runs), pool, config.progress)
     except KeyboardInterrupt:
-        finished = sum(run.state == FINISHED for run in runs)
+        finished = sum(run.state is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
         return runs, True
     for run in runs:
@@ -217,19 +219,13 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
-    from rlher.run.result import Status
     from rlher.training.messages import print_result
     from rlher.training.trainer import train_new_run
 
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else train_new_run(config, command_line)
-    print_result(run, result)
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    if result.status is not Status.FINISHED:
-        raise RunError(f"{result.error}.")
+    print_result(*(_resume(folder, config, command_line) if folder else train_new_run(config, command_line)))
 
 
 @tenacity.retry(

@@ -1,11 +1,10 @@
-"""The lines that `rlher train` prints before and after a run."""
+"""What `rlher train` prints before and after a run."""
 
-import json
 import shlex
 
-from rlher.core.console import escape_control, format_seconds, note, warn
+from rlher.core.console import escape_control, format_seconds, note
 from rlher.evaluation.metrics import format_summary
-from rlher.run.result import RunResult, Status
+from rlher.run.result import RunResult
 from rlher.run.run_folder import MODELS, RunFolder
 
 
@@ -24,27 +23,24 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
 
 
 def print_result(run: RunFolder, result: RunResult) -> None:
-    """Print the result on stdout, and the error and the next command on stderr."""
-    if run.config.json:
-        print(json.dumps({"run": str(run), **result.to_json()}), flush=True)
-    elif result.status is Status.FINISHED:
+    """Print the result of a finished run on stdout, unless it was printed as JSON, and the next command on stderr."""
+    if not run.config.json:
         print("\n".join(final_lines(run, result)), flush=True)
-    if result.status is not Status.FINISHED:
-        print_reason(run, result)
-    elif run.config.progress:
+    if run.config.progress:
         note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
 
-def print_reason(run: RunFolder, result: RunResult) -> None:
-    """Print why a run did not finish, which models it has, and how to resume it."""
+def interruption(run: RunFolder) -> str:
+    """Return the message of a run that was interrupted: which models it has, and how to resume it."""
+    evaluate = shlex.join(["rlher", "evaluate", str(run)])
+    resume = shlex.join(["rlher", "train", "--resume", str(run)])
+    return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. Resume: `{resume}`."
+
+
+def saved_models(run: RunFolder) -> str:
+    """Return which models a run that did not finish has."""
     saved = " and ".join(name for name in MODELS.values() if (run.folder / name).exists())
-    models = f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
-    if result.status is Status.INTERRUPTED:
-        evaluate = shlex.join(["rlher", "evaluate", str(run)])
-        resume = shlex.join(["rlher", "train", "--resume", str(run)])
-        warn(f"interrupted; {models}. Evaluate: `{evaluate}`. Resume: `{resume}`.")
-    else:
-        warn(f"{result.error or 'failed'}; {models}.")
+    return f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
 
 
 def final_lines(run: RunFolder, result: RunResult) -> list[str]:

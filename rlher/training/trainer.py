@@ -1,5 +1,6 @@
 """One training run, from config to result."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -8,7 +9,7 @@ from pathlib import Path
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import TrainConfig
-from rlher.core.errors import ReportedError, RunError, UserError, describe_error, first_line, os_error_reason
+from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.signals import StopRequest
 from rlher.core.writing import write_json
 from rlher.evaluation.metrics import best_row, summarize
@@ -21,7 +22,7 @@ from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
-from rlher.training.messages import print_header
+from rlher.training.messages import interruption, print_header, saved_models
 from rlher.training.preparation import TrainingSetup, prepare
 from rlher.training.progress import DiagnosticsCallback, TrainingProgress
 
@@ -79,8 +80,13 @@ class Trainer:
     def run_to_end(self, tracker: TrackerWriter | None) -> RunResult:
         """Train to the end of the run and return the result.
 
+        However the run ends, its models and its result are written first.
+
         :param tracker: gets what is logged and the result; None: no tracker.
-        :raises Exception: a bug; models and result are written before it is raised.
+        :raises KeyboardInterrupt: Ctrl-C or SIGTERM ended the run; it has a checkpoint.
+        :raises RunError: the run failed.
+        :raises UserError: a file that it reads cannot be used.
+        :raises Exception: a bug.
         """
         rows = self.checkpointer.log_rows
         logger = make_logger(self.run.folder, self.config.tensorboard, rows, self.model.num_timesteps)
@@ -96,9 +102,11 @@ class Trainer:
                     if self._evaluate_at_end:
                         self._evaluate_final()
             finally:
-                self._write_result()
-                if tracker is not None:
-                    tracker.finish(self.result)
+                try:
+                    self._write_result()
+                finally:
+                    if tracker is not None:
+                        tracker.finish(self.result)
         return self.result
 
     def restore(self, checkpoint: Path) -> None:
@@ -159,28 +167,25 @@ class Trainer:
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:
-        """Set the result's status to how the block ends; re-raise only bugs."""
+        """Record how the block ends, and say in the exception that ends it which models the run has."""
         result = self.result
-        result.status = Status.FAILED
         try:
             yield
-        except KeyboardInterrupt:
-            result.status = Status.INTERRUPTED
+            result.status = Status.FINISHED
         except StopTraining:
             result.status = Status.STOPPED
-        except ReportedError as error:
+        except KeyboardInterrupt:
+            result.status = Status.INTERRUPTED
+            raise KeyboardInterrupt(interruption(self.run)) from None
+        except UserError as error:
             result.error = first_line(error)
-            if isinstance(error, UserError):
-                raise
-        except SystemExit as stop:  # its exit code may be 0
-            result.error = f"a callback, or a library that it uses, called sys.exit({stop.code})"
-        except OSError as error:
-            result.error = f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
+            raise
+        except (RunError, SystemExit, OSError) as error:
+            result.error = _failure(error)
+            raise RunError(f"{result.error}; {saved_models(self.run)}.", self.run.folder) from error
         except BaseException as error:
             result.error = describe_error(error)
             raise
-        else:
-            result.status = Status.FINISHED
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -193,14 +198,31 @@ class Trainer:
         model_file.save(self.run.model_path("last"), self.model)
 
     def _write_result(self) -> None:
-        """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none."""
-        self.result.timesteps = self.model.num_timesteps
-        self.result.wall_seconds = round(self.evaluations.elapsed, 1)
+        """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none.
+
+        With ``json=true`` it is printed, too.
+        """
+        result = self.result
+        result.timesteps = self.model.num_timesteps
+        result.wall_seconds = round(self.evaluations.elapsed, 1)
         try:
-            write_json(self.run.folder / RESULT, self.result.to_json())
+            write_json(self.run.folder / RESULT, result.to_json())
         except OSError as error:
-            self.result.status = Status.FAILED
-            self.result.error = self.result.error or f"{RESULT} was not written ({os_error_reason(error)})"
+            result.status = Status.FAILED
+            result.error = result.error or f"{RESULT} was not written ({os_error_reason(error)})"
+            raise RunError(f"{result.error}; {saved_models(self.run)}.", self.run.folder) from error
+        finally:
+            if self.config.json:
+                print(json.dumps({"run": str(self.run), **result.to_json()}), flush=True)
+
+
+def _failure(error: BaseException) -> str:
+    """Return why a run failed, without full stop."""
+    if isinstance(error, SystemExit):  # its exit code may be 0
+        return f"a callback, or a library that it uses, called sys.exit({error.code})"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
+    return first_line(error)
 
 
 class RunCallback(BaseCallback):

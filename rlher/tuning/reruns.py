@@ -92,7 +92,7 @@ class RerunTrialRunner(TrialRunner):
         """Train a candidate, and keep its last model and run folder.
 
         :return: its last model's success rate in the final evaluation, and a score with it.
-        :raises RunFailed: the run failed.
+        :raises RunError: the run failed.
         :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one; or an
             earlier trial trains it on this seed.
         """

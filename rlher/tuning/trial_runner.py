@@ -11,20 +11,15 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig, train_config
-from rlher.core.errors import UserError
+from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import MODELS
 from rlher.training.evaluations import StopTraining
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, wait_for_database
 from rlher.tuning.trials import counted_trials
-
-
-class RunFailed(Exception):
-    """A training run of a trial ended early: the environment failed, or training diverged."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class TrialRunner(ABC):
         """Train with a trial's parameters, and return its value and its score.
 
         :raises optuna.TrialPruned: the trial has no value.
-        :raises RunFailed: a run failed.
+        :raises RunError: a run failed.
         """
 
     def describe(self, trial: FrozenTrial) -> tuple[str, str]:
@@ -66,7 +61,7 @@ class TrialRunner(ABC):
         :param reporter: None for a re-run, which the pruner does not see; it plays the final evaluation and keeps its
             models.
         :raises optuna.TrialPruned: the reporter stopped the run.
-        :raises RunFailed: the run ended early.
+        :raises RunError: the run failed.
         """
         config = apply_params(train_config(self.config), params)
         config = replace(config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
@@ -79,18 +74,16 @@ class TrialRunner(ABC):
             if reporter:
                 reporter.report(rows)
 
-        run, result = train_new_run(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
-        if reporter:  # the models of a hundred trials are gigabytes
-            for path in (*map(run.model_path, MODELS), *run.folder.glob("models/*.zip")):
-                path.unlink(missing_ok=True)
+        try:
+            _, result = train_new_run(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
+        finally:
+            if reporter:  # the models of a hundred trials are gigabytes
+                for model in logs.rglob("*.zip"):
+                    model.unlink()
         if result.status is Status.STOPPED and not (reporter and reporter.is_done):
             raise optuna.TrialPruned
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if result.status not in (Status.FINISHED, Status.STOPPED):
-            raise RunFailed(f"{result.error} ({run.folder})")
         if not rows:
-            raise RunFailed("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
+            raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return result, rows
 
 
@@ -101,7 +94,7 @@ class SearchTrialRunner(TrialRunner):
         """Train a trial's seeds, and return its value and its score, the mean over the seeds.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
-        :raises RunFailed: a run failed.
+        :raises RunError: a run failed.
         :raises UserError: its parameters exclude each other, or are outside of the search space.
         """
         config = self.config

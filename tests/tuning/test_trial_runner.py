@@ -17,12 +17,11 @@ from optuna.trial import FrozenTrial, TrialState
 from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
-from rlher.core.errors import UserError
+from rlher.core.errors import RunError, UserError
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunTrialRunner, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_jobs import fail_and_retry
-from rlher.tuning.trial_runner import RunFailed
 from rlher.tuning.trials import counted_trials, rank_trials
 from tests.support.small_search import run_here, small_search
 
@@ -61,7 +60,7 @@ def test_a_run_without_evaluation_has_no_score(tmp_path: Path) -> None:
     runner, _ = small_search(tmp_path, n_seeds=1)
     stop = {"stable_baselines3.common.callbacks:StopTrainingOnMaxEpisodes": {"max_episodes": 1}}
     runner = replace(runner, config=replace(runner.config, callbacks=[stop]))
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunError):
         run_here(optuna.create_study(), runner, runner.space, 1)
 
 
