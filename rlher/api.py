@@ -257,8 +257,6 @@ def train(
     if twice := overrides.keys() & further.keys():
         raise UserError(f"{min(twice)} is given twice; leave one out.")
     overrides |= further
-    if "resume" in overrides:
-        raise UserError("a run is resumed by rlher.load(folder).resume(total_timesteps=...).")
     if not {"algo", "env"} <= overrides.keys():
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
     if (module := registering_module(overrides["env"])) and "env.modules" not in overrides:

@@ -10,7 +10,7 @@ from rlher.composition.overrides import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
-from rlher.config.training import TrainCommandConfig
+from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
 INTRODUCTION = """# Config keys
@@ -30,18 +30,20 @@ and no recipe holds it.
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(TrainCommandConfig)
+    train = fields(LauncherConfig)
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
             parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
             parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
+    parts.append("## rlher train --resume\n\nKeys of the run, and:\n")
+    parts.append(table(added(ResumeConfig, TrainConfig)))
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, TrainCommandConfig)))
+    parts.append(table(added(OptimizeConfig, LauncherConfig)))
     for command in COMMANDS:
         config = COMMANDS[command].schema
-        if command not in ("train", "optimize"):
+        if command not in ("train", "train --resume", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
             parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)))}")

@@ -2,11 +2,11 @@
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
-from rlher.composition.compose import ComposedConfig
+from rlher.composition.compose import ComposedConfig, compose
 from rlher.composition.overrides import GROUPS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
@@ -19,11 +19,13 @@ class Command:
 
     :param run: takes its config and the text of the command line, does the work, and returns the exit code.
     :param sweep: does the work for all configs of a sweep (``-m``); None: ``run`` is called for one after the other.
+    :param compose: returns its config, for its schema and the values that a command line gives.
     """
 
     name: str
     run: Callable[[Any, str], int]
     sweep: Callable[[Sequence[ComposedConfig]], int] | None = None
+    compose: Callable[[type, Mapping[str, Any]], Any] = compose
 
     @property
     def summary(self) -> str:

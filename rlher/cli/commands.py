@@ -27,7 +27,7 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.plugins import plugin_values
-from rlher.config.training import TrainCommandConfig, TrainConfig
+from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config
 from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
@@ -41,14 +41,11 @@ if TYPE_CHECKING:
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
 
-LATEST = "latest"
-"""What ``--resume`` alone resumes: the newest unfinished run."""
-
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 """What is printed before a finding of `rlher check`, by its level."""
 
 
-def train(config: TrainCommandConfig, command_line: str) -> int:
+def train(config: LauncherConfig, command_line: str) -> int:
     """Train an agent and keep everything in a run folder.
 
     :raises RunError: the run failed.
@@ -61,24 +58,35 @@ def train(config: TrainCommandConfig, command_line: str) -> int:
     return 0
 
 
-def resume_run(overrides: Mapping[str, Any], command_line: str) -> int:
-    """Resume a run, as ``rlher train --resume`` does.
+def resume(config: ResumeConfig, command_line: str) -> int:
+    """Continue a run that was killed or interrupted, or extend a finished one.
 
-    :param overrides: ``resume``, which names the run (none: the latest), and keys that may change, with their values.
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
-    :raises UserError: the run does not exist, is finished, is being trained, or another key is changed.
+    :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
     from rlher.run import lookup
     from rlher.training import start
     from rlher.training.messages import print_result
 
+    run = lookup.open_run(config.run, config.logs, config.trust_code)
+    print_result(*start.resume(run, run_config(config), command_line))
+    return 0
+
+
+def compose_resumed(schema: type[ResumeConfig], overrides: Mapping[str, Any]) -> ResumeConfig:
+    """Return the config of the run that is resumed, with the values that change.
+
+    :raises UserError: there is no such run, or an override is invalid.
+    """
+    from rlher.run import lookup
+
     changes = dict(overrides)
-    name = str(changes.pop("resume", None) or LATEST)
+    name = changes.pop("run", None)
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = trusts_code(changes)
-    resumed = lookup.run_to_resume(logs, trust_code) if name == LATEST else lookup.open_run(name, logs, trust_code)
-    print_result(*start.resume(resumed, changed_config(resumed.config, changes), command_line))
-    return 0
+    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
+    config = changed_config(run.config, changes)
+    return schema(**vars(config), run=str(run.folder))
 
 
 def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
@@ -291,6 +299,7 @@ COMMANDS: dict[str, Command] = {
     "plot": Command("plot", plot),
     "report": Command("report", report),
     "train": Command("train", train, sweep=train_sweep_runs),
+    "train --resume": Command("train --resume", resume, compose=compose_resumed),
 }
 """All commands by name. An entry is all that a new one needs."""
 

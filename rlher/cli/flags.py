@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
-from rlher.composition.compose import ComposedConfig, compose
+from rlher.composition.compose import ComposedConfig
 from rlher.composition.override_syntax import override_text, parse_override, split_named_folder
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import shown_value, takes_list
@@ -47,11 +47,12 @@ class CommandLine(NamedTuple):
         """
         products = itertools.product(*self.overrides.values())
         combinations = [dict(zip(self.overrides, values, strict=True)) for values in products]
-        return [ComposedConfig(overrides, compose(self.command.schema, overrides)) for overrides in combinations]
+        command = self.command
+        return [ComposedConfig(overrides, command.compose(command.schema, overrides)) for overrides in combinations]
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""
-        words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
+        words = ["rlher", *self.command.name.split(), *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
         for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
             if positional and key == positional.name:
@@ -62,10 +63,9 @@ class CommandLine(NamedTuple):
         return shlex.join(words)
 
 
-def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> CommandLine:
+def parse(name: str, argv: Sequence[str]) -> CommandLine:
     """Sort the words after the name of a command, which may come in any order.
 
-    :param positional: the key that words without a flag set; None: the command's own.
     :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
     """
     command = COMMANDS[name]
@@ -83,7 +83,7 @@ def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> Co
     if "algo" in command.groups:
         translated, others = rl_zoo.translate_flags(given)
         words += others
-    of_words, of_paths = _sort_words(words, command, positional or command.positional)
+    of_words, of_paths = _sort_words(words, command)
     of_flags: ValuesByKey = {}
     for key, value in given.items():
         if key not in NOT_OVERRIDES:
@@ -100,11 +100,9 @@ def parse(name: str, argv: Sequence[str], positional: Field | None = None) -> Co
     return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
 
 
-def _sort_words(words: list[str], command: Command, positional: Field | None) -> tuple[ValuesByKey, ValuesByKey]:
-    """Return the overrides among the words, and that of the other words, which name runs.
-
-    :param positional: the key that the other words set.
-    """
+def _sort_words(words: list[str], command: Command) -> tuple[ValuesByKey, ValuesByKey]:
+    """Return the overrides among the words, and that of the other words, which name runs."""
+    positional = command.positional
     overrides: ValuesByKey = {}
     paths: list[str] = []
     for word in words:

@@ -41,7 +41,7 @@ def program_help() -> str:
         [
             f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
             "\nusage: rlher <command> [flags] [key=value ...]\n",
-            *(_entry(command.name, 10, command.summary) for command in COMMANDS.values()),
+            *(_entry(command.name, 14, command.summary) for command in COMMANDS.values()),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
             "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",

@@ -6,7 +6,6 @@ Nothing slow is imported before a command runs, so ``--help`` and completion are
 import contextlib
 import io
 import os
-import shlex
 import sys
 import threading
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import rlher.core.gc_threshold
 from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import command_line_choices
-from rlher.cli.commands import COMMANDS, resume_run
+from rlher.cli.commands import COMMANDS
 from rlher.config.key import shown_value, values_by_key
 from rlher.core.console import note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
@@ -83,6 +82,9 @@ def dispatch(argv: list[str]) -> int:
         is_search = any(word.partition("=")[0] == "--n-trials" for word in argv)
         argv = ["optimize" if is_search else "train", *argv]
     name, *words = argv
+    if name == "train" and any(word.partition("=")[0] == "--resume" for word in words):  # before or after the run
+        name = "train --resume"
+        words = [word.removeprefix("--resume=") for word in words if word != "--resume"]
     if name not in COMMANDS:
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
@@ -92,16 +94,9 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
         print(help.command_help(command))
         return UserError.exit_code
-    resumes = name == "train" and "--resume" in words  # the run is one of the other words, before or after the flag
-    others = [word for word in words if word != "--resume"] if resumes else words
-    line = flags.parse(name, others, command.keys["resume"] if resumes else None)
+    line = flags.parse(name, words)
     if is_rl_zoo_line:
         note(f"read as: {line}")
-    if name == "train" and (resumes or line.overrides.get("resume", [None]) != [None]):
-        if line.is_sweep or line.prints_config:
-            raise UserError("--resume takes a run and keys that may change; leave -m and --cfg out.")
-        changes = {key: values[0] for key, values in line.overrides.items()}
-        return resume_run(changes, shlex.join(["rlher", name, *words]))
     return run_command(line)
 
 

@@ -168,10 +168,10 @@ class LauncherConfig(TrainConfig):
 
 
 @dataclass
-class TrainCommandConfig(LauncherConfig):
-    """Config keys of `rlher train`."""
+class ResumeConfig(TrainConfig):
+    """Config keys of `rlher train --resume`: those of the run."""
 
-    resume: str | None = runtime_key(None, "run folder, or latest", command_line_only=True)
+    run: str | None = runtime_key(None, "run folder; null: the newest unfinished run", positional=True)
 
 
 def run_config(config: TrainConfig) -> TrainConfig:

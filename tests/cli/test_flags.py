@@ -31,7 +31,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     [
         *("check sac", "train sac", "optimize --space=algo space=her", "train demos=a demos.path=b"),
         *("train seed=1 --seed=2", "evaluate logs/b --run logs/a", "train seed=0,1", "list algos envs"),
-        *("train --resume . ..", "train . .. --resume", "train --resume -m", "train resume=a --cfg job"),
+        *("train --resume . ..", "train . .. --resume", "train resume=a --cfg job"),
         "train -m seed=range(3,3)",
     ],
 )
@@ -52,20 +52,18 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
         (["--resume"], {}),
         (["--resume", "--json"], {"json": True}),
         (["--resume", "total_timesteps=+30"], {"total_timesteps": "+30"}),
-        (["--resume", "logs/a b", "seed=1"], {"seed": 1, "resume": "logs/a b"}),
-        (["--resume", "seed=1", "run"], {"seed": 1, "resume": "run"}),
-        (["--resume=run"], {"resume": "run"}),
-        (["seed=1", "run", "--resume"], {"seed": 1, "resume": "run"}),
-        (["+resume=run"], {"resume": "run"}),
-        (["resume=null"], None),
+        (["--resume", "logs/a b", "seed=1"], {"seed": 1, "run": "logs/a b"}),
+        (["--resume", "seed=1", "run"], {"seed": 1, "run": "run"}),
+        (["--resume=run"], {"run": "run"}),
+        (["seed=1", "run", "--resume"], {"seed": 1, "run": "run"}),
     ],
 )
-def test_resume_takes_a_run_or_none(words: list, expected: dict | None, tmp_path: Path, monkeypatch) -> None:
+def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
-    monkeypatch.setattr(main, "resume_run", lambda overrides, command_line: overrides)
-    monkeypatch.setattr(main, "run_command", lambda line: None)
-    assert main.dispatch(["train", *words]) == expected
+    monkeypatch.setattr(main, "run_command", lambda line: (line.command.name, line.overrides))
+    overrides = {key: [value] for key, value in expected.items()}
+    assert main.dispatch(["train", *words]) == ("train --resume", overrides)
 
 
 def test_positional_words_are_recorded_without_their_key() -> None:

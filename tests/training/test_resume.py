@@ -109,7 +109,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
         stopped = rlher(*words_)
         assert stopped.code == 130, stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
-    assert rlher("train", "--resume", "latest").code == 0
+    assert rlher("train", "--resume").code == 0
     assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     assert (folder / "command.txt").read_text().count("--resume") == 2
@@ -477,9 +477,9 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     folder, shorter = folder_of("td3"), (*words("td3, every third step"), "total_timesteps=100")
     assert rlher("train", *shorter).code == 0
     assert rlher("train", "--resume", str(folder)).code == 2
-    assert rlher("train", "--resume", "latest", "total_timesteps=+1", "logger=fractions:Fraction").code == 2
+    assert rlher("train", "--resume", "total_timesteps=+1", "logger=fractions:Fraction").code == 2
     assert lookup.is_finished(folder), "nothing is written if the tracker cannot be built"
-    assert rlher("train", "--resume", "latest", "total_timesteps=+4_0", "logger=none").code == 0
+    assert rlher("train", "--resume", "total_timesteps=+4_0", "logger=none").code == 0
     assert lookup.open_run(str(folder), "logs").config.total_timesteps == 140
     assert read_json(folder / "meta.json")["experiment"]["total_timesteps"] == 140, "as a sweep finds it"
     assert rlher("train", *shorter, "total_timesteps=140", "logs=longer").code == 0
@@ -493,8 +493,6 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
         (("seed=3", "her=mix"), "seed"),
         (("algo=sac",), "algo=sac"),
         (("algo.gama=0.5",), "algo.gama"),
-        (("-m", "seed=1,2"), "-m"),
-        (("--cfg", "job"), "--cfg"),
         (("total_timesteps=100",), "total_timesteps=100"),
         (("total_timesteps=many",), "many"),
         (("total_timesteps=+" + "9" * 23,), "total_timesteps"),
