@@ -24,7 +24,7 @@ before any recipe of `hyperparams/`.
 
 A key of the *experiment* changes what is learned or measured. A key of the *runtime* changes where and how fast a run
 is computed, or what is written and shown: it may change when a run is resumed, it does not separate runs into agents,
-and no recipe holds it.
+and no recipe holds it. Keys of other commands are of no kind.
 """
 
 
@@ -40,13 +40,13 @@ def reference() -> str:
     parts.append("## rlher train --resume\n\nKeys of the run, and:\n")
     parts.append(table(added(ResumeConfig, TrainConfig)))
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, LauncherConfig)))
+    parts.append(table(added(OptimizeConfig, LauncherConfig), is_of_run=False))
     for command in COMMANDS:
         config = COMMANDS[command].schema
         if command not in ("train", "train --resume", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
-            parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)))}")
+            parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)), is_of_run=False)}")
     return "\n".join(parts)
 
 
@@ -86,12 +86,15 @@ def choices(section: str) -> str:
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def table(items: dict[str, Field]) -> str:
-    """Return a Markdown table of keys: name, default, kind, meaning and limits."""
+def table(items: dict[str, Field], is_of_run: bool = True) -> str:
+    """Return a Markdown table of keys: name, default, kind, meaning and limits.
+
+    :param is_of_run: whether they are keys of a training run.
+    """
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "experiment" if "experiment" in item.metadata["matters_for"] else "runtime"
+        kind = "experiment" if "experiment" in item.metadata["matters_for"] else "runtime" if is_of_run else "–"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 

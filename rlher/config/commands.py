@@ -3,44 +3,44 @@
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_EPISODES, MAX_SEED, experiment_key, runtime_key, section
+from rlher.config.key import MAX_EPISODES, MAX_SEED, config_key, section
 
 
 @dataclass
 class ModelChoice:
     """Keys that choose a run and one of its models."""
 
-    run: str | None = runtime_key(None, "run folder; null: the newest under `logs`", positional=True)
-    logs: str = runtime_key("logs", "folder of all runs")
-    model: str = runtime_key("auto", "model of the run: best, last, or steps of eval.keep_models; auto: best or last")
-    json: bool = runtime_key(False, "print the result as JSON on stdout")
-    trust_code: bool = runtime_key(False, "run the code that the config.yaml of somebody else's run names")
+    run: str | None = config_key(None, "run folder; null: the newest under `logs`", positional=True)
+    logs: str = config_key("logs", "folder of all runs")
+    model: str = config_key("auto", "model of the run: best, last, or steps of eval.keep_models; auto: best or last")
+    json: bool = config_key(False, "print the result as JSON on stdout")
+    trust_code: bool = config_key(False, "run the code that the config.yaml of somebody else's run names")
 
 
 @dataclass
 class PlayConfig(ModelChoice):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = runtime_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
-    agent: str | None = runtime_key(None, "agent that comes with rlher (`rlher list agents`)")
-    seed: int = experiment_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
-    deterministic: bool = experiment_key(True, "deterministic actions; --no-deterministic: sampled actions")
-    device: str = runtime_key("cpu", "torch device")
+    run: str | None = config_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
+    agent: str | None = config_key(None, "agent that comes with rlher (`rlher list agents`)")
+    seed: int = config_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
+    deterministic: bool = config_key(True, "deterministic actions; --no-deterministic: sampled actions")
+    device: str = config_key("cpu", "torch device")
 
 
 @dataclass
 class EvaluateConfig(PlayConfig):
     """Config keys of `rlher evaluate`."""
 
-    episodes: int = runtime_key(100, "number of episodes", low=1, high=MAX_EPISODES)
+    episodes: int = config_key(100, "number of episodes", low=1, high=MAX_EPISODES)
 
 
 @dataclass
 class EpisodeSourceConfig(PlayConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
-    env: EnvConfig | None = experiment_key(None, "environment of a controller, or of a dataset")
-    controller: str | None = experiment_key(
+    env: EnvConfig | None = config_key(None, "environment of a controller, or of a dataset")
+    controller: str | None = config_key(
         None,
         "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
     )
@@ -50,72 +50,72 @@ class EpisodeSourceConfig(PlayConfig):
 class EnjoyConfig(EpisodeSourceConfig):
     """Config keys of `rlher enjoy`."""
 
-    episodes: int | None = runtime_key(None, "episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES)
-    video: str | None = runtime_key(None, ".mp4 or .gif to write; null: a window, or <run>/enjoy.mp4 without a display")
-    grid: str = runtime_key("auto", "episodes side by side in a video, such as 3x2; 1x1: one by one; auto: at most 3x2")
-    width: int | None = runtime_key(None, "video width in pixels; null: 480 a column, at most 1920", low=64, high=7680)
-    captions: bool = runtime_key(True, "caption each episode with its number, step, distance and outcome")
+    episodes: int | None = config_key(None, "episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES)
+    video: str | None = config_key(None, ".mp4 or .gif to write; null: a window, or <run>/enjoy.mp4 without a display")
+    grid: str = config_key("auto", "episodes side by side in a video, such as 3x2; 1x1: one by one; auto: at most 3x2")
+    width: int | None = config_key(None, "video width in pixels; null: 480 a column, at most 1920", low=64, high=7680)
+    captions: bool = config_key(True, "caption each episode with its number, step, distance and outcome")
 
 
 @dataclass
 class ExportConfig(ModelChoice):
     """Config keys of `rlher export`."""
 
-    output: str | None = runtime_key(None, "folder to write; null: <run>/export")
-    format: str = runtime_key(
+    output: str | None = config_key(None, "folder to write; null: <run>/export")
+    format: str = config_key(
         "sb3",
         "sb3: Stable-Baselines3 model with script and card; onnx: the policy as an ONNX file as well",
         choices=("sb3", "onnx"),
     )
-    push: str | None = runtime_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
+    push: str | None = config_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
 
 
 @dataclass
 class CollectConfig(EpisodeSourceConfig):
     """Config keys of `rlher collect`."""
 
-    episodes: int = runtime_key(100, "episodes to write", low=1, high=MAX_EPISODES)
-    successes_only: bool = runtime_key(False, "write only episodes that end in success")
-    output: str = runtime_key("demos", "dataset, if it ends with a version as demos/pick-v0; else folder of datasets")
-    seed: int = experiment_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
+    episodes: int = config_key(100, "episodes to write", low=1, high=MAX_EPISODES)
+    successes_only: bool = config_key(False, "write only episodes that end in success")
+    output: str = config_key("demos", "dataset, if it ends with a version as demos/pick-v0; else folder of datasets")
+    seed: int = config_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
 
 
 @dataclass
 class RunsConfig:
     """Selection and grouping of runs."""
 
-    runs: list[str] = runtime_key(
+    runs: list[str] = config_key(
         [], "runs, folders of runs, or (report) a study; NAME=folder names its curve; empty: `logs`", positional=True
     )
-    logs: str = runtime_key("logs", "folder of all runs")
-    by: list[str] = runtime_key([], "keys to group by; empty: algo, her and all other keys that differ")
+    logs: str = config_key("logs", "folder of all runs")
+    by: list[str] = config_key([], "keys to group by; empty: algo, her and all other keys that differ")
 
 
 @dataclass
 class PlotConfig(RunsConfig):
     """Config keys of `rlher plot`."""
 
-    x: str = runtime_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
-    y: str = runtime_key("success_rate", "column of evaluations.csv or progress.csv, such as mean_reward")
-    output: list[str] = runtime_key([], "files to write, .png, .pdf or .svg; empty: <y>.png and .pdf beside the runs")
-    csv: str | None = runtime_key(None, "CSV file to write the drawn numbers to")
-    show: bool = runtime_key(False, "open a window as well")
-    smooth: int = runtime_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
-    title: str | None = runtime_key(None, "title of the figure; empty: no title; null: the environment of each panel")
-    xlabel: str | None = runtime_key(None, "label of the horizontal axis")
-    ylabel: str | None = runtime_key(None, "label of the vertical axis")
-    figsize: list[float] | None = runtime_key(None, "width, height in inches; null: by the panels", low=0.5, length=2)
-    style: str = runtime_key("screen", "paper: width of a page or column, 8-point text", choices=("screen", "paper"))
-    legend: str = runtime_key("above", "position; inside: in the first panel", choices=("above", "inside", "none"))
-    colors: list[str] = runtime_key([], "matplotlib's colours, in order or as NAME=colour; empty: colour-blind safe")
+    x: str = config_key("steps", "horizontal axis", choices=("steps", "wall", "updates"))
+    y: str = config_key("success_rate", "column of evaluations.csv or progress.csv, such as mean_reward")
+    output: list[str] = config_key([], "files to write, .png, .pdf or .svg; empty: <y>.png and .pdf beside the runs")
+    csv: str | None = config_key(None, "CSV file to write the drawn numbers to")
+    show: bool = config_key(False, "open a window as well")
+    smooth: int = config_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
+    title: str | None = config_key(None, "title of the figure; empty: no title; null: the environment of each panel")
+    xlabel: str | None = config_key(None, "label of the horizontal axis")
+    ylabel: str | None = config_key(None, "label of the vertical axis")
+    figsize: list[float] | None = config_key(None, "width, height in inches; null: by the panels", low=0.5, length=2)
+    style: str = config_key("screen", "paper: width of a page or column, 8-point text", choices=("screen", "paper"))
+    legend: str = config_key("above", "position; inside: in the first panel", choices=("above", "inside", "none"))
+    colors: list[str] = config_key([], "matplotlib's colours, in order or as NAME=colour; empty: colour-blind safe")
 
 
 @dataclass
 class CompareConfig(RunsConfig):
     """Config keys of `rlher compare`."""
 
-    output: list[str] = runtime_key([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
-    format: str | None = runtime_key(
+    output: list[str] = config_key([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
+    format: str | None = config_key(
         None,
         "format of the tables; csv: plain numbers; null: by the name of the file, text without one",
         choices=("text", "markdown", "csv", "latex"),
@@ -126,8 +126,8 @@ class CompareConfig(RunsConfig):
 class ReportConfig(RunsConfig):
     """Config keys of `rlher report`."""
 
-    output: str | None = runtime_key(None, "page to write, .html; null: report.html beside the runs")
-    title: str | None = runtime_key(None, "title of the page; null: its environments")
+    output: str | None = config_key(None, "page to write, .html; null: report.html beside the runs")
+    title: str | None = config_key(None, "title of the page; null: its environments")
 
 
 @dataclass
@@ -135,19 +135,19 @@ class CheckConfig:
     """Config keys of `rlher check`."""
 
     env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
-    seed: int = experiment_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
-    json: bool = runtime_key(False, "print the findings as JSON on stdout")
-    trust_code: bool = runtime_key(False, "import the modules that an environment's file names")
+    seed: int = config_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
+    json: bool = config_key(False, "print the findings as JSON on stdout")
+    trust_code: bool = config_key(False, "import the modules that an environment's file names")
 
 
 @dataclass
 class ListConfig:
     """Config keys of `rlher list`."""
 
-    what: str | None = runtime_key(
+    what: str | None = config_key(
         None,
         "the list to print; null: all; schema: the JSON schema of recipes, for editors",
         choices=("algos", "envs", "strategies", "agents", "schema"),
         positional=True,
     )
-    json: bool = runtime_key(False, "print JSON on stdout")
+    json: bool = config_key(False, "print JSON on stdout")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import experiment_key, runtime_key, section
+from rlher.config.key import config_key, experiment_key, section
 from rlher.core.errors import UserError
 
 
@@ -24,10 +24,10 @@ class RelayConfig:
 class CameraConfig:
     """MuJoCo's camera in videos and windows; null: the environment's own value, with all null its own camera."""
 
-    distance: float | None = runtime_key(None, "metres between the camera and the point it looks at", low=0)
-    azimuth: float | None = runtime_key(None, "degrees around the vertical axis")
-    elevation: float | None = runtime_key(None, "degrees to the horizontal plane; negative: from above")
-    lookat: list[float] | None = runtime_key(None, "x, y and z of the point it looks at", length=3)
+    distance: float | None = config_key(None, "metres between the camera and the point it looks at", low=0)
+    azimuth: float | None = config_key(None, "degrees around the vertical axis")
+    elevation: float | None = config_key(None, "degrees to the horizontal plane; negative: from above")
+    lookat: list[float] | None = config_key(None, "x, y and z of the point it looks at", length=3)
 
 
 @dataclass
@@ -38,8 +38,8 @@ class EnvConfig:
     name: str = experiment_key(
         "", "name in the path of the run folder; empty: the id", matters_for=["experiment", "grouping", "resume"]
     )
-    description: str = runtime_key("", "one line for `rlher list envs`")
-    actions: str | None = runtime_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
+    description: str = config_key("", "one line for `rlher list envs`")
+    actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
     modules: list[str] = experiment_key([], "modules to import first, which register environments", may_name_code=True)
     kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
     wrappers: list[Any] = experiment_key(
@@ -54,10 +54,10 @@ class EnvConfig:
     reward_range: list[float | None] | None = experiment_key(
         None, "[low, high] bounds of the reward of one step, null where unknown", length=2
     )
-    step_timeout: float | None = runtime_key(
+    step_timeout: float | None = config_key(
         None, "seconds of a step or reset in a subprocess; null: 300, 0: no limit", low=0
     )
-    max_restarts: int = runtime_key(
+    max_restarts: int = config_key(
         5, "how often worker processes are replaced without a finished episode in between", low=0
     )
     action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)

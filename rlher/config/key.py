@@ -59,22 +59,20 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key; use :func:`experiment_key` or :func:`runtime_key`.
+    """Declare a config key: of a training run, one that changes where and how fast it is computed, or what is shown.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    metadata = {"text": text, **rules}
+    metadata = {"text": text, "matters_for": (), **rules}
     if isinstance(default, list | dict):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
 experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
-"""A key that changes what is learnt or measured; it has its own ``matters_for`` if it does not matter for a purpose."""
-
-runtime_key = functools.partial(config_key, matters_for=())
-"""A key that changes where and how fast a run is computed, or what is written and shown."""
+"""Declare a key that changes what a training run learns or measures. It matters for all purposes, or for those of its
+own ``matters_for``."""
 
 
 def section(config: type, text: str, choice: str | None = None) -> Any:

@@ -11,9 +11,9 @@ from rlher.config.key import (
     MAX_SEED,
     MAX_STEPS,
     Purpose,
+    config_key,
     dotted_keys,
     experiment_key,
-    runtime_key,
     section,
 )
 
@@ -28,7 +28,7 @@ DEFAULT_EVALUATIONS = 20
 class EngineConfig:
     """How updates are computed. Without the fast update (images, learnt features) only overlap has an effect."""
 
-    compile: str = runtime_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
+    compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = experiment_key(
         "auto",
         "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
@@ -68,10 +68,10 @@ class EvalConfig:
     seed: int = experiment_key(
         10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"]
     )
-    workers: int | None = runtime_key(
+    workers: int | None = config_key(
         None, "processes that evaluate while training continues; 0: training waits; null: by cores and threads", low=0
     )
-    keep_models: bool = runtime_key(False, "keep the model of every evaluation, as models/<steps>.zip")
+    keep_models: bool = config_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 
 @dataclass
@@ -84,7 +84,7 @@ class CheckpointConfig:
         low=1,
         matters_for=["experiment", "resume"],
     )
-    minutes: float | None = runtime_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
+    minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
 @dataclass
@@ -107,17 +107,17 @@ class TrainConfig:
         matters_for=["experiment", "recipe"],
     )
     n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
-    vec_env: str = runtime_key(
+    vec_env: str = config_key(
         "auto",
         "where environments run; auto: subproc with two cores, if n_envs > 1 or engine.overlap",
         choices=("auto", "dummy", "subproc"),
     )
-    device: str = runtime_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = runtime_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
+    device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
+    threads: int | None = config_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = runtime_key(
+    recipe: str | None = config_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
         # A resumed run keeps its config, so another recipe would have no effect.
@@ -133,22 +133,22 @@ class TrainConfig:
         matters_for=["experiment", "grouping", "recipe"],  # a run that a callback ended goes on without it
         may_name_code=True,
     )
-    trust_code: bool = runtime_key(
+    trust_code: bool = config_key(
         False,
         "run the code that the recipe, environment or (with resume) config.yaml of somebody else names",
         command_line_only=True,
     )
-    logs: str = runtime_key("logs", "folder of all runs", command_line_only=True)
-    progress: bool = runtime_key(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
-    tensorboard: bool = runtime_key(True, "write TensorBoard event files")
-    logger: str = runtime_key(
+    logs: str = config_key("logs", "folder of all runs", command_line_only=True)
+    progress: bool = config_key(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
+    tensorboard: bool = config_key(True, "write TensorBoard event files")
+    logger: str = config_key(
         "none",
         "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
         choices=("none", *LOGGERS),
         may_name_code=True,
     )
-    record: bool = runtime_key(False, "record a video of each new best model, as clips/<steps>.mp4")
-    json: bool = runtime_key(False, "print the result as JSON on stdout")
+    record: bool = config_key(False, "record a video of each new best model, as clips/<steps>.mp4")
+    json: bool = config_key(False, "print the result as JSON on stdout")
 
     @property
     def title(self) -> str:
@@ -160,9 +160,9 @@ class TrainConfig:
 class LauncherConfig(TrainConfig):
     """Config keys of commands that train several runs: those of each run, and where the runs are trained."""
 
-    workers: int = runtime_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
-    launcher: str = runtime_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = runtime_key(
+    workers: int = config_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
+    launcher: str = config_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
+    ray_address: str | None = config_key(
         None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
     )
 
@@ -171,7 +171,7 @@ class LauncherConfig(TrainConfig):
 class ResumeConfig(TrainConfig):
     """Config keys of `rlher train --resume`: those of the run."""
 
-    run: str | None = runtime_key(None, "run folder; null: the newest unfinished run", positional=True)
+    run: str | None = config_key(None, "run folder; null: the newest unfinished run", positional=True)
 
 
 def run_config(config: TrainConfig) -> TrainConfig:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rlher.config.key import experiment_key, runtime_key
+from rlher.config.key import config_key
 from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core.errors import UserError
 
@@ -48,34 +48,32 @@ def hide_password(address: str) -> str:
 class OptimizeConfig(LauncherConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
-    n_trials: int = experiment_key(100, "trials of the study, summed over all workers", low=1)
-    space: str = experiment_key("her", "search space: her, her_wide, algo, several with +, or a YAML file")
-    objective: str = experiment_key(
+    n_trials: int = config_key(100, "trials of the study, summed over all workers", low=1)
+    space: str = config_key("her", "search space: her, her_wide, algo, several with +, or a YAML file")
+    objective: str = config_key(
         "success",
         "what to maximise; auc: area under the success curve; seconds: what is left of time_limit at 90 %",
         choices=tuple(OBJECTIVES),
     )
-    time_limit: float = experiment_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
-    n_seeds: int = experiment_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
-    sampler: str = experiment_key("tpe", "Optuna sampler", choices=("tpe", "random"))
-    pruner: str = experiment_key(
-        "median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none")
-    )
-    study_name: str | None = runtime_key(None, "name of the study; null: from algorithm, environment and space")
-    storage: str | None = runtime_key(
+    time_limit: float = config_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
+    n_seeds: int = config_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
+    sampler: str = config_key("tpe", "Optuna sampler", choices=("tpe", "random"))
+    pruner: str = config_key("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
+    study_name: str | None = config_key(None, "name of the study; null: from algorithm, environment and space")
+    storage: str | None = config_key(
         None,
         "sqlite:///..., postgresql://...; null: a journal file under `logs`",
         command_line_only=True,
         shown_as=hide_password,
     )
-    heartbeat: int = runtime_key(
+    heartbeat: int = config_key(
         30,
         "seconds between signs of life of a command; trials of a command that is silent for twice as long run again",
         low=1,
     )
-    rerun_best: int = experiment_key(3, "number of best trials that are trained again at the end", low=1)
-    rerun_seeds: int = experiment_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
-    progress: bool = runtime_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+    rerun_best: int = config_key(3, "number of best trials that are trained again at the end", low=1)
+    rerun_seeds: int = config_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
+    progress: bool = config_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
 
     def validate(self) -> None:
         """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""

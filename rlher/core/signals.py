@@ -2,7 +2,7 @@
 
 Each kind of process has its own answer:
 
-- one that trains ends after its step, so that its files are complete: :class:`StopRequest`;
+- one that trains ends after its step, so that its files are complete: :class:`InterruptRequest`;
 - a sweep or a search stops its jobs, and a job that gets SIGTERM ends: :func:`interrupt_on_stop_signals`;
 - a worker, which may have to answer once more, does nothing: :func:`leave_signals_to_main_process`;
 - the fork server, which outlives its workers because it collects their exit status, gets none:
@@ -23,7 +23,7 @@ RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that a terminal or a batch system sends to every process of a run."""
 
 
-class StopRequest:
+class InterruptRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
 
     :param unit: what is finished before, for the message.

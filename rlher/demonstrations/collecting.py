@@ -13,7 +13,7 @@ import numpy as np
 from rlher.config.commands import CollectConfig
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError
-from rlher.core.signals import StopRequest
+from rlher.core.signals import InterruptRequest
 from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.demonstrations.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.envs.make import make_env
@@ -62,7 +62,7 @@ def collect(config: CollectConfig) -> Collected:
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None
-        with (stop := StopRequest("episode")).catch_signals():
+        with (stop := InterruptRequest("episode")).catch_signals():
             try:
                 for episode in with_bar(_play(env, policy, config, outcomes, stop), config.episodes):
                     kept.append(episode)
@@ -84,7 +84,7 @@ def collect(config: CollectConfig) -> Collected:
 
 
 def _play(
-    env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], stop: StopRequest
+    env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], stop: InterruptRequest
 ) -> "Iterator[EpisodeBuffer]":
     """Play until enough episodes are kept or the user asks to stop, and yield the episodes to write.
 

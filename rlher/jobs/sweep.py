@@ -235,7 +235,7 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     reraise=True,
 )
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
-    """Resume a run, as soon as no other process trains it. Its runtime keys are those of the sweep."""
+    """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
     from rlher.training.resume import resume
 
     run = lookup.open_run(str(folder), config.logs, config.trust_code)

@@ -14,7 +14,7 @@ from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
-from rlher.core.signals import StopRequest
+from rlher.core.signals import InterruptRequest
 from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.relay import add_hand_goal, task_space
 from rlher.her.trajectories import Trajectory
@@ -81,7 +81,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
-def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress, stop: StopRequest) -> None:
+def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress, stop: InterruptRequest) -> None:
     """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.

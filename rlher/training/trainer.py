@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.config.training import TrainConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
-from rlher.core.signals import StopRequest
+from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_json
 from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
@@ -70,7 +70,7 @@ class Trainer:
         self.config = run.config
         self.model = setup.model
         self.result = RunResult()
-        self.stop_request = StopRequest()
+        self.interrupt_request = InterruptRequest()
         self.evaluation_workers = EvaluationWorkers(self.config)
         self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, setup.started, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
@@ -93,7 +93,7 @@ class Trainer:
         self.model.set_logger(logger)
         if tracker is not None:
             logger.output_formats.append(tracker)
-        with closing(self.evaluation_workers), self.stop_request.catch_signals():
+        with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
             try:
                 with self._record_status():
                     self._delete_later_results()
@@ -236,14 +236,14 @@ class RunCallback(BaseCallback):
     def _on_training_start(self) -> None:
         trainer = self._trainer
         if trainer.config.demos.pretrain_updates and not trainer.setup.from_checkpoint:
-            pretrain(trainer.model, trainer.config, self._progress, trainer.stop_request)  # type: ignore[arg-type]
+            pretrain(trainer.model, trainer.config, self._progress, trainer.interrupt_request)  # type: ignore[arg-type]
             trainer.evaluations.start()
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         evaluations, checkpointer = self._trainer.evaluations, self._trainer.checkpointer
         checkpointer.restore_envs()
         checkpointer.save_if_due()
-        if self._trainer.stop_request.requested:
+        if self._trainer.interrupt_request.requested:
             evaluations.finish_pending()
             checkpointer.save_unless_saved()
             raise KeyboardInterrupt

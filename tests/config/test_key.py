@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, dotted_keys, experiment_key, runtime_key, section, validate
+from rlher.config.key import compared_values, config_key, dotted_keys, experiment_key, section, validate
 from rlher.config.training import TrainConfig, irrelevant_keys
 from rlher.core.errors import UserError
 
@@ -48,7 +48,7 @@ class Outer:
     inner: Inner = section(Inner, "section")
     sizes: list[int] = experiment_key([1], "sizes", low=1)
     mode: str = experiment_key("on", "mode", choices=("on", "off"))
-    count: int | None = runtime_key(None, "count", low=2)
+    count: int | None = config_key(None, "count", low=2)
 
 
 @pytest.mark.parametrize(
