@@ -24,7 +24,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
         yield temporary
         sync(temporary)
         temporary.replace(path)
-        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
