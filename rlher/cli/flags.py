@@ -59,7 +59,9 @@ class CommandLine(NamedTuple):
                 words += map(str, values[0] if isinstance(values[0], list) else values)
                 continue
             field = self.command.keys.get(key)
-            words.append(f"{key}={','.join(override_text(shown_value(field, value)) for value in values)}")
+            shown = [shown_value(field, value) for value in values]
+            texts = (each if key == "total_timesteps" else override_text(each) for each in shown)  # +5000 has no quotes
+            words.append(f"{key}={','.join(map(str, texts))}")
         return shlex.join(words)
 
 
