@@ -3,7 +3,7 @@
 To add an algorithm, see :mod:`rlher.config.algorithms`.
 """
 
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -128,12 +128,8 @@ def _model_class(algo: OffPolicyConfig) -> Any:
 
 
 def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
-    """Return the values of the ``algo.`` keys whose ``to=`` names a receiver.
-
-    What counts is the first declaration of a key, because a subclass repeats a key to change its default.
-    """
-    declared = {key.name: key for base in type(algo).__mro__ if is_dataclass(base) for key in fields(base)}
-    received = [name for name, key in declared.items() if key.metadata.get("to", "constructor") == receiver]
+    """Return the values of the ``algo.`` keys whose ``to=`` names a receiver."""
+    received = [key.name for key in fields(algo) if key.metadata.get("to", "constructor") == receiver]
     return {name: getattr(algo, name) for name in received}
 
 

@@ -5,11 +5,15 @@ the argument of the Stable-Baselines3 constructor with its name, unless ``to=`` 
 torch.
 """
 
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
+from rlher.config.key import with_default
 from rlher.config.plugins import plugin_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
@@ -61,7 +65,7 @@ class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
     name: str = key("", "algorithm; `rlher list algos` lists them", to="builder")
-    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
+    learning_rate: float = key(1e-3, "learning rate of Adam", low=0, to="builder")
     learning_rate_schedule: str = key(
         "constant",
         "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
@@ -112,8 +116,9 @@ class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
     n_critics: int = key(2, "number of critics", low=1, to="policy")
-    action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    # Only the fast update has these:
+    action_noise: float = key(
+        0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0, to="builder"
+    )
     layer_norm_critics: bool = key(False, "layer normalisation in the critics", to="builder")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1, to="options")
     random_action_hold: int = key(
@@ -125,7 +130,7 @@ class ActorCriticConfig(OffPolicyConfig):
 class DeterministicConfig(ActorCriticConfig):
     """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
-    action_noise: float = key(0.2, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
+    action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
     action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0, to="options")
 
 
@@ -133,10 +138,10 @@ class DeterministicConfig(ActorCriticConfig):
 class DQNConfig(OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
-    batch_size: int = key(128, "transitions per update", low=1)
-    gamma: float = key(0.98, "discount factor", low=0, high=1)
-    net_arch: list[int] = key([256], "sizes of the hidden layers", low=1)
-    tau: float = key(1.0, "Polyak update coefficient of the target network", low=0, high=1)
+    batch_size: int = with_default(OffPolicyConfig, "batch_size", 128)
+    gamma: float = with_default(OffPolicyConfig, "gamma", 0.98)
+    net_arch: list[int] = with_default(OffPolicyConfig, "net_arch", [256])
+    tau: float = with_default(OffPolicyConfig, "tau", 1.0)
     target_update_interval: int = key(500, "steps between updates of the target network", low=1)
     exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
     exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)
@@ -168,7 +173,7 @@ class TD3Config(DeterministicConfig):
 class DDPGConfig(DeterministicConfig):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
 
-    n_critics: int = key(1, "number of critics", low=1)
+    n_critics: int = with_default(ActorCriticConfig, "n_critics", 1)
 
 
 @dataclass
@@ -202,18 +207,42 @@ def algorithm_of(path: str) -> str:
     raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
 
 
-ALGORITHMS = {
-    "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
-    "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
-    "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
-    "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
-    "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
-}
-"""Every algorithm, by the name that ``algo=`` takes."""
+class Algorithms(Mapping[str, Algorithm]):
+    """Algorithms by name, those of plugins included.
 
-for entries in plugin_values("ALGORITHMS"):
-    for name, entry in entries.items():
-        if isinstance(entry, Algorithm):
-            ALGORITHMS.setdefault(name, entry)
-        else:
-            warn(f"the algorithm {name} of a plugin is left out: it is a {type(entry).__name__}, not an Algorithm.")
+    Plugins are imported at the first lookup, because they import this module.
+    """
+
+    def __init__(self, own: dict[str, Algorithm]) -> None:
+        self._own = own
+
+    @functools.cached_property
+    def _all(self) -> dict[str, Algorithm]:
+        algorithms = dict(self._own)
+        for name, entry in itertools.chain.from_iterable(each.items() for each in plugin_values("ALGORITHMS")):
+            if isinstance(entry, Algorithm):
+                algorithms.setdefault(name, entry)
+            else:
+                warn(f"the algorithm {name} of a plugin is left out: it is a {type(entry).__name__}, not an Algorithm.")
+        return algorithms
+
+    def __getitem__(self, name: str) -> Algorithm:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+ALGORITHMS = Algorithms(
+    {
+        "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
+        "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
+        "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
+        "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
+        "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
+    }
+)
+"""Every algorithm, by the name that ``algo=`` takes."""

@@ -43,7 +43,7 @@ class KeyRules(TypedDict, total=False):
     :param shown_as: how the value is printed and recorded, for an address with a password.
     :param to: what takes the value of an ``algo.`` key as its argument of the same name: the ``"constructor"`` of the
         algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update. ``"builder"``:
-        :mod:`rlher.algos.build_model` makes an argument from it. A key that is repeated for another default needs none.
+        :mod:`rlher.algos.build_model` makes an argument from it.
     """
 
     matters_for: Sequence[Purpose]
@@ -73,6 +73,14 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
 experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
 """Declare a key that changes what a training run learns or measures. It matters for all purposes, or for those of its
 own ``matters_for``."""
+
+
+def with_default(config: type, name: str, default: Any) -> Any:
+    """Declare the key of a config dataclass again, for a subclass in which its default is another one.
+
+    :return: a dataclass field.
+    """
+    return config_key(default, **config.__dataclass_fields__[name].metadata)
 
 
 def section(config: type, text: str, choice: str | None = None) -> Any:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.key import experiment_key, section
+from rlher.config.key import experiment_key, section, with_default
 
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
-    tau: float = experiment_key(0.25, "a default of its own", low=0, high=1)
-    net_arch: list[int] = experiment_key([32], "another one, of an argument of the policy")
+    tau: float = with_default(DDPGConfig, "tau", 0.25)
+    net_arch: list[int] = with_default(DDPGConfig, "net_arch", [32])
     delta: int = experiment_key(1, "an argument of its own")
 
 @dataclass
@@ -94,6 +94,11 @@ def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     assert "my_models:Plain" in Path(plugin.parent, "export/agent.json").read_text()
     config = (plugin.parent / "logs/mine/FetchReach-v4_1/config.yaml").read_text()
     assert [text for text in ("tau: 0.25", "batch_size: 32") if text not in config] == []
+
+
+def test_a_plugin_may_be_imported_before_rlher(plugin: Path) -> None:
+    code = "import my_plugin, rlher.algos; assert 'mine' in rlher.algos.ALGORITHMS"
+    subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(plugin)}, check=True)
 
 
 @pytest.mark.parametrize(
