@@ -27,7 +27,7 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.environment import EnvConfig
-from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys
+from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys, single_run_config
 from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
@@ -35,7 +35,7 @@ from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training import start
+from rlher.training.process_plan import start_fork_server_if_needed
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -174,9 +174,12 @@ class Run:
         try:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
-            command_line = shlex.join(["rlher", "train", "--resume", str(self._run), *override_words(overrides)])
+            command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
-            _finished_run(*start.resume(self._run, config, command_line))
+            start_fork_server_if_needed(config)
+            from rlher.training.resume import resume_run
+
+            _finished_run(*resume_run(self._run, config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
                 self._reload()
@@ -266,7 +269,10 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(LauncherConfig, overrides)
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*start.train(config, command_line))
+    start_fork_server_if_needed(config)
+    from rlher.training.trainer import train_new_run
+
+    return _finished_run(*train_new_run(single_run_config(config), command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

@@ -37,13 +37,13 @@ def reference() -> str:
             parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
             parts.append(table(dotted_keys(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
-    parts.append("## rlher train --resume\n\nKeys of the run, and:\n")
+    parts.append("## rlher resume\n\nKeys of the run, and:\n")
     parts.append(table(added(ResumeConfig, TrainConfig)))
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
     parts.append(table(added(OptimizeConfig, LauncherConfig), is_of_run=False))
     for command in COMMANDS:
         config = COMMANDS[command].schema
-        if command not in ("train", "train --resume", "optimize"):
+        if command not in ("train", "resume", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
             parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)), is_of_run=False)}")

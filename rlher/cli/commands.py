@@ -27,13 +27,14 @@ from rlher.config.commands import (
     ReportConfig,
 )
 from rlher.config.plugins import plugin_values
-from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config
+from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config, single_run_config
 from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
+from rlher.training.process_plan import start_fork_server_if_needed
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
@@ -51,10 +52,11 @@ def train(config: LauncherConfig, command_line: str) -> int:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    from rlher.training import start
+    start_fork_server_if_needed(config)  # it imports torch at the same time as the next line
     from rlher.training.messages import print_result
+    from rlher.training.trainer import train_new_run
 
-    print_result(*start.train(config, command_line))
+    print_result(*train_new_run(single_run_config(config), command_line))
     return 0
 
 
@@ -64,12 +66,13 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
+    start_fork_server_if_needed(config)
     from rlher.run import lookup
-    from rlher.training import start
     from rlher.training.messages import print_result
+    from rlher.training.resume import resume_run
 
     run = lookup.open_run(config.run, config.logs, config.trust_code)
-    print_result(*start.resume(run, run_config(config), command_line))
+    print_result(*resume_run(run, run_config(config), command_line))
     return 0
 
 
@@ -298,8 +301,8 @@ COMMANDS: dict[str, Command] = {
     "optimize": Command("optimize", optimize),
     "plot": Command("plot", plot),
     "report": Command("report", report),
+    "resume": Command("resume", resume, compose=compose_resumed),
     "train": Command("train", train, sweep=train_sweep_runs),
-    "train --resume": Command("train --resume", resume, compose=compose_resumed),
 }
 """All commands by name. An entry is all that a new one needs."""
 

@@ -64,7 +64,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
 
     command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):
-        return [*command.flags, *(name.split()[1] for name in COMMANDS if name.startswith(f"{before[0]} "))]
+        return command.flags
     groups = command.groups
     keys = _keys(command, before[1:])
     positional = keys.pop(getattr(command.positional, "name", ""), None)

@@ -52,7 +52,7 @@ class CommandLine(NamedTuple):
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""
-        words = ["rlher", *self.command.name.split(), *(["-m"] if self.is_sweep else [])]
+        words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
         for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
             if positional and key == positional.name:

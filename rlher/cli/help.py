@@ -18,7 +18,7 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2",
-    "rlher train --resume logs/tqc/parking-v0_1",
+    "rlher resume logs/tqc/parking-v0_1 total_timesteps=+50_000",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy --grid 3x2 --video film.mp4",
@@ -41,7 +41,7 @@ def program_help() -> str:
         [
             f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
             "\nusage: rlher <command> [flags] [key=value ...]\n",
-            *(_entry(command.name, 14, command.summary) for command in COMMANDS.values()),
+            *(_entry(command.name, 10, command.summary) for command in COMMANDS.values()),
             "\nexamples:",
             *(f"  {example}" for example in EXAMPLES),
             "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",

@@ -82,8 +82,9 @@ def dispatch(argv: list[str]) -> int:
         is_search = any(word.partition("=")[0] == "--n-trials" for word in argv)
         argv = ["optimize" if is_search else "train", *argv]
     name, *words = argv
-    if name == "train" and any(word.partition("=")[0] == "--resume" for word in words):  # before or after the run
-        name = "train --resume"
+    # RL tools commonly have a flag for it, before or after the run.
+    if name == "train" and any(word.partition("=")[0] == "--resume" for word in words):
+        name = "resume"
         words = [word.removeprefix("--resume=") for word in words if word != "--resume"]
     if name not in COMMANDS:
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")

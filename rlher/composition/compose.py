@@ -35,7 +35,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     """
     values = expand_overrides(overrides)
     if str(values.get("total_timesteps")).startswith("+"):
-        raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or add --resume.")
+        raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or use rlher resume.")
     trust_code = trusts_code(values)
     config: Any = schema()
     choices = {field.name: field.metadata.get("choice") for field in fields(config) if field.name in ("algo", "env")}

@@ -80,7 +80,8 @@ def with_default(config: type, name: str, default: Any) -> Any:
 
     :return: a dataclass field.
     """
-    return config_key(default, **config.__dataclass_fields__[name].metadata)
+    declared = {field.name: field for field in fields(config)}
+    return config_key(default, **declared[name].metadata)
 
 
 def section(config: type, text: str, choice: str | None = None) -> Any:

@@ -16,6 +16,7 @@ from rlher.config.key import (
     experiment_key,
     section,
 )
+from rlher.core.errors import UserError
 
 LOGGERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
@@ -135,7 +136,7 @@ class TrainConfig:
     )
     trust_code: bool = config_key(
         False,
-        "run the code that the recipe, environment or (with resume) config.yaml of somebody else names",
+        "run the code that the recipe, environment or (rlher resume) config.yaml of somebody else names",
         command_line_only=True,
     )
     logs: str = config_key("logs", "folder of all runs", command_line_only=True)
@@ -169,9 +170,19 @@ class LauncherConfig(TrainConfig):
 
 @dataclass
 class ResumeConfig(TrainConfig):
-    """Config keys of `rlher train --resume`: those of the run."""
+    """Config keys of `rlher resume`: those of the run."""
 
     run: str | None = config_key(None, "run folder; null: the newest unfinished run", positional=True)
+
+
+def single_run_config(config: LauncherConfig) -> TrainConfig:
+    """Return the config of a training run that is not part of a sweep.
+
+    :raises UserError: the config says where the runs of a sweep are trained.
+    """
+    if (config.workers, config.launcher) != (LauncherConfig.workers, LauncherConfig.launcher):
+        raise UserError("workers= and launcher= need the runs of a sweep; add -m and, for example, seed=0,1,2.")
+    return run_config(config)
 
 
 def run_config(config: TrainConfig) -> TrainConfig:

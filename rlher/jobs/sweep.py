@@ -236,11 +236,11 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 )
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
-    from rlher.training.resume import resume
+    from rlher.training.resume import resume_run
 
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
     resumed = copy.deepcopy(run.config)
     for key, field, value in values_by_key(config):
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"]):
             set_value(resumed, key, value)
-    return resume(run, resumed, command_line)
+    return resume_run(run, resumed, command_line)

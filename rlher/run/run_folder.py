@@ -170,7 +170,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         run = RunFolder(folder, config)
         write_text(folder / COMMAND, command_line + "\n")
         write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
-        run.write_config()  # last: now `--resume` in another terminal finds the run, and its caller locks it at once
+        run.write_config()  # last: now `rlher resume` in another terminal finds the run, and its caller locks it at once
         for path in (folder, parent, parent.parent):
             sync(path)
     return run

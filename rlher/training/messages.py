@@ -31,9 +31,11 @@ def print_result(run: RunFolder, result: RunResult) -> None:
 
 
 def interruption(run: RunFolder) -> str:
-    """Return the message of a run that was interrupted: which models it has, and how to resume it."""
+    """Return the message of a run that was interrupted: which models it has, and how to go on."""
     evaluate = shlex.join(["rlher", "evaluate", str(run)])
-    resume = shlex.join(["rlher", "train", "--resume", str(run)])
+    resume = shlex.join(["rlher", "resume", str(run)])
+    if run.config.checkpoint.freq is None:  # a resume would begin again, and delete the models
+        return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. Go on from it: {run.init_from_override()}."
     return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. Resume: `{resume}`."
 
 

@@ -19,7 +19,7 @@ from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
 
 
-def resume(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: the run's own, except for the keys that may change.

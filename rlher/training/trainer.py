@@ -83,7 +83,7 @@ class Trainer:
         However the run ends, its models and its result are written first.
 
         :param tracker: gets what is logged and the result; None: no tracker.
-        :raises KeyboardInterrupt: Ctrl-C or SIGTERM ended the run; it has a checkpoint.
+        :raises KeyboardInterrupt: Ctrl-C or SIGTERM ended the run; it has a checkpoint, unless there are none.
         :raises RunError: the run failed.
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.

@@ -113,7 +113,7 @@ def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPa
         shutil.move(run.folder, "moved")
         raise rlher.RunError("the disk is full")
 
-    monkeypatch.setattr("rlher.training.start.resume", fail)
+    monkeypatch.setattr("rlher.training.resume.resume_run", fail)
     with pytest.raises(rlher.RunError):
         run.resume(total_timesteps="+30")
 

@@ -63,7 +63,7 @@ def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path,
     Path("run").mkdir()
     monkeypatch.setattr(main, "run_command", lambda line: (line.command.name, line.overrides))
     overrides = {key: [value] for key, value in expected.items()}
-    assert main.dispatch(["train", *words]) == ("train --resume", overrides)
+    assert main.dispatch(["train", *words]) == ("resume", overrides)
 
 
 def test_positional_words_are_recorded_without_their_key() -> None:

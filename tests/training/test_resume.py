@@ -34,7 +34,7 @@ from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import make_logger
-from rlher.training.resume import resume
+from rlher.training.resume import resume_run
 from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
@@ -518,7 +518,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
-        resume(run, run.config, "rlher train --resume")
+        resume_run(run, run.config, "rlher train --resume")
     assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 

@@ -55,7 +55,7 @@ def compose(words: list[str], folder: Path) -> str:
     before = file_states(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.chdir(folder))
-        stack.enter_context(mock.patch.object(resume, "resume", side_effect=UserError("it is not resumed.")))
+        stack.enter_context(mock.patch.object(resume, "resume_run", side_effect=UserError("it is not resumed.")))
         stack.enter_context(mock.patch.dict(COMMANDS, {name: _without_work(each) for name, each in COMMANDS.items()}))
         printed = run_checked(lambda: main(words), f"rlher {words}")
     if file_states(folder) != before:
