@@ -24,8 +24,8 @@ from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, rank_trials
 
-FIRST_RERUN_SEED = 10**6
-"""First seed of the re-runs. A search reaches it only after a million runs with equal parameters."""
+RERUN_SEED_OFFSET = 10**6
+"""Offset of the first re-run's seed. A search reaches it only after a million runs with equal parameters."""
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 
@@ -82,11 +82,12 @@ class RerunTrialRunner(TrialRunner):
     candidates: ParamsByCandidate
 
     def describe(self, trial: FrozenTrial) -> tuple[str, str]:
-        """Return the candidate that a re-run trains again, and the seed."""
+        """Return the candidate that a re-run trains again, and the seed of its run."""
         params = trial.params
         if not contains(self.space, params):  # it waits, or another program wrote it
             return super().describe(trial)
-        return f"re-run of {candidate_name(params['candidate'])}", f"seed={FIRST_RERUN_SEED + params['seed']}"
+        seed = self.config.seed + RERUN_SEED_OFFSET + params["seed"]
+        return f"re-run of {candidate_name(params['candidate'])}", f"seed={seed}"
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
         """Train a candidate, and keep its last model and run folder.
@@ -97,13 +98,13 @@ class RerunTrialRunner(TrialRunner):
             earlier trial trains it on this seed.
         """
         number = trial.params["candidate"]
-        seed = FIRST_RERUN_SEED + trial.params["seed"]
         queued = _queued_params(trial.study).items()
         is_repeated = any(earlier < trial.number and params == trial.params for earlier, params in queued)
         if number not in self.candidates or is_repeated:
             raise optuna.TrialPruned
         logs = self.folder / RERUNS / str(trial.number)
-        result, rows = self.train(self.candidates[number], seed, logs, reporter=None)
+        seed_offset = RERUN_SEED_OFFSET + trial.params["seed"]
+        result, rows = self.train(self.candidates[number], seed_offset, logs, reporter=None)
         success = float(result.final["success_rate"])
         return success, replace(score_run(rows, self.config.time_limit), success=success)
 

@@ -52,11 +52,11 @@ class TrialRunner(ABC):
         return f"trial {trial.number}", " ".join(shown)
 
     def train(
-        self, params: Mapping[str, Any], seed: int, logs: Path, reporter: "TrialReporter | None"
+        self, params: Mapping[str, Any], seed_offset: int, logs: Path, reporter: "TrialReporter | None"
     ) -> tuple[RunResult, EvaluationRows]:
         """Train the baseline with these parameters, and return the run's result and its evaluations.
 
-        :param seed: added to the seed of the config.
+        :param seed_offset: added to the seed of the config.
         :param logs: folder of the run.
         :param reporter: None for a re-run, which the pruner does not see; it plays the final evaluation and keeps its
             models.
@@ -64,7 +64,7 @@ class TrialRunner(ABC):
         :raises RunError: the run failed.
         """
         config = apply_params(train_config(self.config), params)
-        config = replace(config, seed=self.config.seed + seed, logs=str(logs), progress=True, tensorboard=False)
+        config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         config = replace(config, checkpoint=CheckpointConfig(freq=None))
         rows: EvaluationRows = []
@@ -106,8 +106,8 @@ class SearchTrialRunner(TrialRunner):
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
         first = _count_same_params(trial) * n_seeds
-        for seed in range(first, first + n_seeds):
-            _, rows = self.train(params, seed, logs, reporter)
+        for seed_offset in range(first, first + n_seeds):
+            _, rows = self.train(params, seed_offset, logs, reporter)
             scores.append(score_run(rows, config.time_limit))
         score = mean_score(scores)
         episodes = n_seeds * n_last_evaluations(len(rows)) * config.eval.episodes

@@ -13,7 +13,7 @@ import yaml
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER, FIRST_RERUN_SEED, Candidate
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED_OFFSET, Candidate
 from rlher.tuning.scoring import Score
 from tests.support.small_search import STUDY, run_optimize, small_search
 
@@ -63,7 +63,7 @@ def test_files_of_a_finished_search(finished: Path) -> None:
     assert len(runs) == 3
     assert {run["seed"] for run in runs} == {0}
     seeds = {yaml.safe_load(path.read_text())["seed"] for path in study.glob("reruns/*/dqn/*/config.yaml")}
-    assert seeds == {FIRST_RERUN_SEED, FIRST_RERUN_SEED + 1}, "not those of the search"
+    assert seeds == {RERUN_SEED_OFFSET, RERUN_SEED_OFFSET + 1}, "not those of the search"
     assert len(list(study.glob("reruns/*/dqn/*/last_model.zip"))) == 4
     assert not list(study.glob("trials/*/dqn/*/*.zip"))
 

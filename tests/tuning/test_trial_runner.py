@@ -88,12 +88,14 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
 def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
     candidates = {BASELINE_NUMBER: baseline, 2: baseline}
-    runner = RerunTrialRunner(runner.config, "small", RERUN_SPACE, tmp_path, "", candidates)
+    runner = RerunTrialRunner(replace(runner.config, seed=7), "small", RERUN_SPACE, tmp_path, "", candidates)
     study = optuna.create_study()
     for candidate in (1, 2):
         study.enqueue_trial({"candidate": candidate, "seed": 0})
     run_here(study, runner, RERUN_SPACE, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
+    (config,) = tmp_path.rglob("config.yaml")
+    assert runner.describe(study.trials[1])[1] == f"seed={yaml.safe_load(config.read_text())['seed']}"
 
 
 @pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
