@@ -5,7 +5,7 @@ Then the candidates are compared with the baseline, with confidence intervals.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -37,9 +37,6 @@ CONFIDENCE = 0.95
 
 ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""
-
-Gain = tuple[float, float, float]
-"""Difference to the baseline in what the study maximises, and the ends of its interval."""
 
 
 def candidate_name(number: int) -> str:
@@ -112,6 +109,14 @@ class RerunTrialRunner(TrialRunner):
 # ------------------------------------------------------------------------------- comparison with the baseline
 
 
+class Gain(NamedTuple):
+    """Difference to the baseline in what the study maximises, and the ends of its interval."""
+
+    difference: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Candidate:
     """The re-runs of a trial, or of the baseline.
@@ -119,12 +124,13 @@ class Candidate:
     :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
     :param params: the trial's parameters; none for the baseline.
     :param scores: one a seed, with the success rate of the last model in the final evaluation.
+    :param gain: zero for the baseline, and before the comparison.
     """
 
     number: int
     params: Mapping[str, Any]
     scores: list[Score]
-    gain: Gain = (0.0, 0.0, 0.0)
+    gain: Gain
 
     @property
     def mean(self) -> Score:
@@ -134,18 +140,17 @@ class Candidate:
     @property
     def is_better(self) -> bool:
         """Whether the whole interval lies above zero."""
-        return self.gain[1] > 0
+        return self.gain.low > 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verdict.json``."""
-        mean = self.mean
         return {
             "number": self.number,
             "success": [score.success for score in self.scores],
             "auc": [score.auc for score in self.scores],
             "saved_seconds": [score.saved_seconds for score in self.scores],
-            "steps": mean.steps,
-            "share_at_target": mean.share_at_target,
+            "steps": self.mean.steps,
+            "share_at_target": self.mean.share_at_target,
             "gain": [bound if np.isfinite(bound) else None for bound in self.gain],  # JSON has no infinity
             "is_better": self.is_better,
             "params": {key: decode(value) for key, value in self.params.items()},
@@ -188,20 +193,19 @@ def compare_candidates(reruns: Study, candidates: ParamsByCandidate, config: Opt
     trials = [replace(trial, gain=_gain(trial, baseline, config, confidence)) for trial in usable.values()]
 
     def rank(candidate: Candidate) -> tuple[float, float, bool]:
-        return candidate.gain[0], -candidate.mean.steps, candidate is baseline
+        return candidate.gain.difference, -candidate.mean.steps, candidate is baseline
 
     return sorted([baseline, *trials], key=rank, reverse=True)
 
 
 def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_seeds: int) -> Candidate | None:
     """Return a candidate's completed re-runs; None if there are fewer than two."""
-    runs = {
-        trial.params["seed"]: trial
+    scores = {
+        trial.params["seed"]: score_of(trial)
         for trial in completed_trials(reruns, RERUN_SPACE)
         if trial.params["candidate"] == number and trial.params["seed"] < n_seeds
     }
-    scores = [score_of(trial) for trial in runs.values()]
-    return Candidate(number, params, scores) if len(scores) >= 2 else None
+    return Candidate(number, params, list(scores.values()), Gain(0.0, 0.0, 0.0)) if len(scores) >= 2 else None
 
 
 def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Gain:
@@ -209,4 +213,4 @@ def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, con
     attribute = OBJECTIVES[config.objective].attribute
     treated, control = ([getattr(score, attribute) for score in each.scores] for each in (candidate, baseline))
     episodes = config.eval.final_episodes if config.objective == "success" else None
-    return stats.difference_interval(treated, control, episodes, confidence)
+    return Gain(*stats.difference_interval(treated, control, episodes, confidence))
