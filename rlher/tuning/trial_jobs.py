@@ -48,8 +48,8 @@ class TrialJobs(JobSource):
         self.total = total
         self.study = study
         self._runner = runner
-        self._running: list[Trial] = []
-        """The trials that were started, and whose end is not recorded."""
+        self._running: dict[int, Trial] = {}
+        """The trials that were started, and whose end is not recorded, by number."""
         self._next_heartbeat = 0.0
         self._watched: dict[int, tuple[str, float]] = {}
         """Of each running trial of other commands: its heartbeat, and when this command first saw that one."""
@@ -59,20 +59,19 @@ class TrialJobs(JobSource):
         trials = counted_trials(self.study)
         shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
-        hidden = [trial for trial in trials if trial.number not in shown]
-        describe = self._runner.describe
-        return [_row(trial, describe(trial), trial.number in shown) for trial in (*shown.values(), *hidden)]
+        in_order = [*shown.values(), *(trial for trial in trials if trial.number not in shown)]
+        return [_row(trial, self._runner.describe(trial), trial.number in shown) for trial in in_order]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
         if time.monotonic() >= self._next_heartbeat:
-            for trial in self._running:
+            for trial in self._running.values():
                 record_heartbeat(trial)
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
         self._retry_lost_trials()
         for _ in range(min(free, count_unstarted(self.study, self.total))):
             trial = ask(self.study, self._runner.space)
-            self._running.append(trial)
+            self._running[trial.number] = trial
             record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(run_and_record, self._runner, trial._trial_id), log)
@@ -83,9 +82,8 @@ class TrialJobs(JobSource):
         This command measures that time itself, because the clock of another machine may be wrong.
         """
         now = time.monotonic()
-        own = {trial.number for trial in self._running}
         for trial in counted_trials(self.study):
-            if trial.state is TrialState.RUNNING and trial.number not in own:
+            if trial.state is TrialState.RUNNING and trial.number not in self._running:
                 heartbeat = str(trial.user_attrs.get(HEARTBEAT))
                 watched, since = self._watched.get(trial.number, (None, now))
                 if heartbeat != watched:
@@ -97,11 +95,11 @@ class TrialJobs(JobSource):
         """Retry a trial if its worker died; else the worker has recorded how it ended."""
         if future.exception():
             fail_and_retry(self.study, trial)
-        self._running.remove(trial)
+        del self._running[trial.number]
 
     def on_stop(self) -> None:
         """Queue the running trials again."""
-        for trial in self._running:
+        for trial in self._running.values():
             fail_and_retry(self.study, trial, max_retry=None)
 
     def is_complete(self) -> bool:

@@ -98,19 +98,18 @@ class SearchTrialRunner(TrialRunner):
         :raises UserError: its parameters exclude each other, or are outside of the search space.
         """
         config = self.config
-        n_seeds = config.n_seeds
         params = trial.params
         if not contains(self.space, params):  # they could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         reporter = TrialReporter(trial, config)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
-        first = _count_same_params(trial) * n_seeds
-        for seed_offset in range(first, first + n_seeds):
+        first = _count_same_params(trial) * config.n_seeds
+        for seed_offset in range(first, first + config.n_seeds):
             _, rows = self.train(params, seed_offset, logs, reporter)
             scores.append(score_run(rows, config.time_limit))
         score = mean_score(scores)
-        episodes = n_seeds * n_last_evaluations(len(rows)) * config.eval.episodes
+        episodes = config.n_seeds * n_last_evaluations(len(rows)) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 

@@ -29,9 +29,8 @@ from tests.support.small_search import run_here, small_search
 def test_the_baseline_is_never_pruned(tmp_path: Path) -> None:
     """A pruned run ends in the step of its evaluation, also if that is played in another process."""
     runner, baseline = small_search(tmp_path, n_seeds=2)
-    runner = replace(
-        runner, config=replace(runner.config, eval=EvalConfig(freq=40, episodes=2, workers=1, keep_models=True))
-    )
+    config = replace(runner.config, eval=EvalConfig(freq=40, episodes=2, workers=1, keep_models=True))
+    runner = replace(runner, config=config)
     study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=2.0))
     study.enqueue_trial(baseline, user_attrs={"baseline": True})
     run_here(study, runner, runner.space, 2)
