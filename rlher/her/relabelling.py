@@ -111,7 +111,7 @@ class Relabeller:
         window = ids[:, None] + np.arange(self.n_steps)
         last = storage.last_id.take(rows["episode"])[:, None]
         positions = storage.positions(np.minimum(window, last))
-        steps = storage.rows.take(positions)
+        steps = storage.rows_at(positions)
         rewards = steps["reward"].astype(np.float64)
         dones = steps["terminated"].astype(np.float32)
         if len(goals):

@@ -143,11 +143,6 @@ class Storage:
         self.last_id = np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
         self.newest_episode = self.ring_starts - 1  # at first, none
-        # The rows without their fields, which NumPy copies ten times faster.
-        self._opaque_rows = self.rows.view(np.dtype((np.void, self.layout.row.itemsize)))
-        self._opaque_obs = np.ndarray(
-            count, (np.void, self.layout.observation.itemsize), self.rows, strides=self.rows.strides
-        )
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -333,15 +328,15 @@ class Storage:
         return ids >> RING_SHIFT == self.n_envs
 
     def rows_at(self, positions: Positions) -> NDArray:
-        """Return (n,) packed rows of the transitions at these positions, as a copy."""
-        return self._opaque_rows[positions].view(self.layout.row)
+        """Return packed rows of the transitions at these positions, an array of any shape, as a copy."""
+        return self.rows.take(positions)  # ten times as fast as self.rows[positions]
 
     def next_obs(self, ids: Ids, episodes: NDArray[np.integer]) -> NDArray:
         """Return (n,) packed observations that follow transitions, as a copy.
 
         :param episodes: (n,) episodes of the transitions.
         """
-        next_obs = self._opaque_obs[self.positions(ids + 1)].view(self.layout.observation)
+        next_obs = self.rows_at(self.positions(ids + 1))["obs"]
         at_end = np.flatnonzero(ids == self.last_id.take(episodes))
         next_obs[at_end] = self.last_obs.take(episodes[at_end])
         return next_obs
