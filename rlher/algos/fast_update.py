@@ -16,9 +16,6 @@ from rlher.algos.training_loop import TrainingLoop
 from rlher.her import HerReplayBuffer
 from rlher.her.priorities import Priority
 
-UPDATE_METHODS = ("update", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "with_random_inputs")
-"""Methods of an algorithm that only the fast update calls."""
-
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
 
@@ -137,8 +134,7 @@ class FastUpdate(TrainingLoop):
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         buffer = self.replay_buffer
-        methods = {name: getattr(type(self), name, None) for name in UPDATE_METHODS}
-        overridden = [name for name, method in methods.items() if method and not method.__module__.startswith("rlher.")]
+        overridden = _overridden_methods(type(self))
         if isinstance(buffer, HerReplayBuffer) and type(buffer.priority).update is not Priority.update:
             overridden.append(f"priority={type(buffer.priority).__name__}")
         return [*self.options.changed_learning_options(), *overridden]
@@ -214,6 +210,24 @@ class FastUpdate(TrainingLoop):
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
+
+
+def _overridden_methods(model_class: type) -> list[str]:
+    """Return the methods of the fast update that classes outside rlher override.
+
+    Methods that Stable-Baselines3 or :class:`TrainingLoop` defines are left out: they are called in any case.
+    """
+    always_called: set[str] = set()
+    of_fast_update: set[str] = set()
+    overridden: set[str] = set()
+    for base in reversed(model_class.__mro__):
+        if issubclass(base, FastUpdate) and base.__module__.startswith("rlher."):
+            of_fast_update |= vars(base).keys() - always_called
+        elif of_fast_update:
+            overridden |= vars(base).keys() & of_fast_update
+        else:
+            always_called |= vars(base).keys()
+    return sorted(overridden)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -8,6 +8,7 @@ import pytest
 import stable_baselines3
 import torch as th
 
+from rlher.algos.sac import SAC
 from rlher.config.algorithms import DQNConfig, SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
@@ -67,9 +68,28 @@ def test_the_notes_say_that_a_model_has_no_fast_update() -> None:
         assert not [note for note in setup.notes if "target Q" in note]
 
 
+class OwnTargets(SAC):
+    """Overrides a part of the fast update."""
+
+    def update_targets(self) -> None:
+        """Leave the target networks as they are."""
+
+
+class OwnActions(SAC):
+    """Overrides methods that SB3 calls, too."""
+
+    train, predict, _sample_action = SAC.train, SAC.predict, SAC._sample_action
+
+
+def test_what_works_without_the_fast_update_is_not_refused() -> None:
+    config = slow_config()
+    with prepare(replace(config, algo=replace(config.algo, model=f"{__name__}:OwnActions"))) as setup:
+        assert type(setup.model) is OwnActions
+
+
 @pytest.mark.parametrize(
     ("section", "option"),
-    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1})],
+    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1}), ("algo", {"model": f"{__name__}:OwnTargets"})],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()
