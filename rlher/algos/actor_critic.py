@@ -49,14 +49,11 @@ class ActorCritic(FastUpdate):
 
     def setup_update(self) -> None:
         """Batch the critics' weights and create the fused optimizers."""
-        options = self.options
-        self.batched_critics = BatchedMLP(self.critic.q_networks, options.bf16)
-        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, options.bf16)
+        self.batched_critics = BatchedMLP(self.critic.q_networks, self.options.bf16)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.options.bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        space: Any = self.action_space
-        self.random_actions = RandomActions(space, options.random_action, options.random_action_hold, self.n_envs)
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self._actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
@@ -144,6 +141,12 @@ class ActorCritic(FastUpdate):
         return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)))
 
     # -------------------------------------------------------------------------------------- exploration
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        space: Any = self.action_space
+        options = self.options
+        self.random_actions = RandomActions(space, options.random_action, options.random_action_hold, self.n_envs)
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1

@@ -44,8 +44,11 @@ class UpdateOptions:
     bf16: bool = False
 
     def changed_learning_options(self) -> list[str]:
-        """Return ``name=value`` of options that are not Stable-Baselines3's, except for speed and target bounds."""
-        ignored = ("target_q_bounds", "q_filter", "overlap", "compile", "bf16")
+        """Return ``name=value`` of the options that change what is learnt, and have no effect without the fast update.
+
+        The target bounds are left out, which have none either.
+        """
+        ignored = ("target_q_bounds", "random_action", "random_action_hold", "q_filter", "overlap", "compile", "bf16")
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
         return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]
 

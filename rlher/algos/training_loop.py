@@ -50,7 +50,7 @@ class TrainingLoop(OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "options", "updates_due", "normalizer"]
+        return [*super()._excluded_save_params(), "options", "updates_due", "normalizer", "random_actions"]
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics; nothing if observations are not normalised."""

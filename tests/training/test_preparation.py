@@ -89,7 +89,7 @@ def test_what_works_without_the_fast_update_is_not_refused() -> None:
 
 @pytest.mark.parametrize(
     ("section", "option"),
-    [("her", {"priority": "td_error"}), ("algo", {"random_action": 0.1}), ("algo", {"model": f"{__name__}:OwnTargets"})],
+    [("her", {"priority": "td_error"}), ("algo", {"model": f"{__name__}:OwnTargets"})],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()

@@ -130,12 +130,16 @@ class WithPicture(gym.ObservationWrapper):
 
 
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
-    """SB3 transposes the images of the environments' steps and resets, but not those of a rebuild."""
+    """SB3 transposes the images of the environments' steps and resets, but not those of a rebuild.
+
+    Such a model has no fast update, but its random actions are held and restored.
+    """
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
-    folder = folder_of("dqn")
+    held = ("algo.random_action=0.9", "algo.random_action_hold=4")
+    folder = folder_of("ddpg")
     at_step(50, lambda: shutil.copytree(folder, f"killed/{folder}"))
     shorter = ("total_timesteps=70", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
-    assert rlher("train", *words("dqn"), *shorter, wrapper).code == 0
+    assert rlher("train", *words("ddpg, noise"), *shorter, wrapper, *held).code == 0
     again = rlher("train", "--resume", f"killed/{folder}", "--trust-code")
     assert (again.code, NOT_REPEATABLE not in again.err) == (0, True), again.err
     assert differences(folder, Path("killed") / folder) == []

@@ -139,7 +139,7 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
     """
     set_rng_state(saved)
     model.action_space.np_random.bit_generator.state = saved["action_space"]
-    if model.random_actions is not None:
+    if model.random_actions and saved["random_actions"]:
         model.random_actions.load_state_dict(saved["random_actions"])
 
 
