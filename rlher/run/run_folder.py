@@ -11,6 +11,7 @@ import io
 import os
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -170,7 +171,8 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         run = RunFolder(folder, config)
         write_text(folder / COMMAND, command_line + "\n")
         write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
-        run.write_config()  # last: now `rlher resume` in another terminal finds the run, and its caller locks it at once
+        # Last, because `rlher resume` in another terminal finds the run from now on. The caller locks the folder at once.
+        run.write_config()
         for path in (folder, parent, parent.parent):
             sync(path)
     return run
@@ -181,29 +183,39 @@ class RunIsLocked(UserError):
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, seconds: float = 1.0) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block, if its file system has locks.
 
+    :param seconds: how long to try again, because a process that calls :func:`is_locked` has the lock for an instant.
     :raises RunIsLocked: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.") from None
-    except OSError:
-        pass  # a file system without locks
-    try:
+        deadline = time.monotonic() + seconds
+        while not _try_lock(handle):
+            if time.monotonic() >= deadline:
+                raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.")
+            time.sleep(0.01)
         yield
     finally:
         os.close(handle)
 
 
+def _try_lock(handle: int) -> bool:
+    """Return whether no other process has the lock of an open folder; take it if the file system has locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
+
+
 def is_locked(folder: Path) -> bool:
     """Return whether a process is training in a run folder."""
     try:
-        with locked(folder):
+        with locked(folder, seconds=0):
             return False
     except RunIsLocked:
         return True

@@ -73,6 +73,15 @@ def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
         assert lookup.run_to_resume(str(tmp_path)).folder == waiting
 
 
+def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, monkeypatch) -> None:
+    folder = new_run(tmp_path).folder
+    with contextlib.ExitStack() as look:
+        look.enter_context(run_folder.locked(folder))
+        monkeypatch.setattr("time.sleep", lambda seconds: look.close())
+        with run_folder.locked(folder):
+            assert run_folder.is_locked(folder)
+
+
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
 def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
     run = new_run(tmp_path)
