@@ -4,6 +4,7 @@ import difflib
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from errno import ENOENT
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,24 @@ def run_errors_of(what: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise RunError(f"{what} raised {describe_error(error)}.") from error
+
+
+@contextmanager
+def damaged_if_it_raises(path: Path, passed: type[Exception] = UserError) -> Iterator[None]:
+    """Turn exceptions in the block, which reads a file or folder, into UserErrors that name it; UserErrors pass.
+
+    :param passed: a further kind of exception that passes.
+    :raises DamagedFile: something is missing in it or unexpected, for which libraries raise exceptions of many kinds.
+    :raises UserError: the operating system cannot read it, so it may be intact.
+    """
+    try:
+        yield
+    except (UserError, passed):
+        raise
+    except Exception as error:  # `from None`: a cause would be printed with somebody else's text
+        if isinstance(error, OSError) and error.errno not in (None, ENOENT):  # h5py raises OSErrors without errno
+            raise unreadable(path, error) from None
+        raise DamagedFile(path, first_line(error)) from None
 
 
 def describe_error(error: BaseException) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rlher.core.errors import DamagedFile, UserError, first_line
+from rlher.core.errors import UserError, damaged_if_it_raises
 from rlher.core.reading import MAX_COMPRESSION, read_json, require_regular_file
 from rlher.core.writing import user_error_on_write
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
@@ -79,7 +79,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
-    try:
+    with damaged_if_it_raises(folder / MAIN_DATA):
         if not {"observation_space", "action_space"} <= set(metadata):
             raise ValueError("its metadata do not name its spaces")
         _require_plain_numbers(folder / MAIN_DATA)
@@ -92,10 +92,6 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         with contextlib.suppress(ValueError):  # a dataset of another program may have any text
             seeds = [entry.get("seed") for entry in data.storage.get_episode_metadata(data.episode_indices)]
         env_id, action_repeat = collected_env(metadata)
-    except UserError:
-        raise
-    except Exception as error:  # h5py and Minari raise exceptions of many kinds for damaged files
-        raise DamagedFile(folder / MAIN_DATA, first_line(error)) from error
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
     return Dataset(trajectories, metadata, seeds, env_id, action_repeat)

@@ -20,7 +20,7 @@ from gymnasium import spaces
 from rlher.config.commands import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import DamagedFile, UserError, describe_error, did_you_mean, first_line
+from rlher.core.errors import UserError, damaged_if_it_raises, describe_error, did_you_mean
 from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
@@ -106,10 +106,8 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
 
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
-    try:
+    with damaged_if_it_raises(metadata):
         env_id, action_repeat = collected_env(read_json(metadata))
-    except Exception as error:  # a damaged file raises many kinds
-        raise DamagedFile(metadata, first_line(error)) from error
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = without_training_aids(replace(env or conf_env(str(env_id)), action_repeat=action_repeat))

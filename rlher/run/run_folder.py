@@ -23,7 +23,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, set_value, set_values, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
-from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
+from rlher.core.errors import DamagedFile, UserError, damaged_if_it_raises, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import dump_yaml, read_text, read_yaml
 from rlher.core.writing import display_path, sync, user_error_on_write, write_json, write_text
@@ -125,7 +125,7 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
     :raises FileNotFoundError, UserError, DamagedFile: as :func:`read_config`, but for values that do not fit.
     """
     path = folder / CONFIG
-    try:
+    with damaged_if_it_raises(path, FileNotFoundError):
         values = read_yaml(path)
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
@@ -137,13 +137,7 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
                 set_value(config, key, value)
             except UserError:
                 other_values[key] = value
-        return config, other_values
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except Exception as error:  # a damaged file raises many kinds
-        raise DamagedFile(path, first_line(error)) from None  # a cause would be printed with somebody else's text
+    return config, other_values
 
 
 def read_commands(folder: Path, signed: str = CONFIG) -> list[str]:

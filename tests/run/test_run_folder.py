@@ -1,6 +1,7 @@
 """Run folders: their numbers and names, reading the config back, damaged files."""
 
 import contextlib
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -136,7 +137,7 @@ def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_unreadable_config_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_folder, "read_yaml", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(run_folder, "read_yaml", Mock(side_effect=PermissionError(errno.EACCES, "denied")))
     with pytest.raises(UserError) as caught:
         run_folder.read_config(tmp_path)
     assert not isinstance(caught.value, DamagedFile)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
+from rlher.core.errors import DamagedFile, damaged_if_it_raises, first_line
 from rlher.core.reading import require_regular_file
 from rlher.core.writing import sync, write_json
 
@@ -66,9 +66,9 @@ def verify(folder: Path) -> None:
     """Compare every file of a checkpoint with its checksum.
 
     :raises DamagedFile: a file is missing, changed or not a regular file, or the manifest cannot be read.
-    :raises OSError: the disk does not answer, or reading is not permitted.
+    :raises UserError: the disk does not answer, or reading is not permitted.
     """
-    try:
+    with damaged_if_it_raises(folder):
         for path in folder.rglob("*"):
             if not (path.is_file() or path.is_dir()):
                 raise DamagedFile(path, "it is not a regular file")
@@ -77,12 +77,6 @@ def verify(folder: Path) -> None:
             require_regular_file(folder / name)  # a forged manifest may name any path
             if _digest(folder / name) != digest:
                 raise DamagedFile(folder / name, "it has changed since it was written")
-    except FileNotFoundError as error:
-        raise DamagedFile(folder, first_line(error)) from error
-    except (OSError, UserError):
-        raise
-    except Exception as error:  # a damaged file raises many kinds
-        raise DamagedFile(folder, first_line(error)) from error
     if not sums:
         raise DamagedFile(folder, "it is empty")
 
@@ -104,8 +98,6 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
                 checkpoint.rename(aside)
             outcome = "cannot be renamed" if checkpoint.exists() else f"was renamed to {aside.name}"
             damaged.append(f"{first_line(error)}; the checkpoint {outcome}")
-        except OSError as error:
-            raise unreadable(checkpoint, error) from error
         else:
             return checkpoint, damaged
     return None, damaged
