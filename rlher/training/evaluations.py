@@ -25,6 +25,7 @@ from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorke
 from rlher.evaluation.rollout import make_policy, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
+from rlher.training.divergence import require_finite
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
@@ -101,11 +102,9 @@ class Evaluations:
     def start(self) -> None:
         """Start to evaluate the current model.
 
-        :raises RunError: training diverged, that is, a weight of the policy is not finite; or, without worker
-            processes, the environment failed.
+        :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
-        if not model_file.all_finite(self._model):
-            raise RunError(f"training diverged before step {self._model.num_timesteps:,}.")
+        require_finite(self._model)
         row = {
             "timesteps": self._model.num_timesteps,
             "updates": self._model._n_updates,

@@ -19,6 +19,7 @@ from rlher.run import model_file, run_folder
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.divergence import require_finite
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
@@ -190,11 +191,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_last_model(self) -> None:
-        if not model_file.all_finite(self.model):  # replaces what was raised: torch raises errors of many kinds then
-            raise RunError(
-                f"training diverged: weights are not finite after {self.model.num_timesteps:,} steps, so only the best "
-                "model is kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
-            )
+        require_finite(self.model)  # replaces what was raised: torch raises errors of many kinds then
         model_file.save(self.run.model_path("last"), self.model)
 
     def _write_result(self) -> None:

@@ -20,10 +20,10 @@ from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
 from rlher.envs.vec_env import RestorableVecEnv
-from rlher.run.model_file import all_finite
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.checkpoints.checkpoint_state import EnvPoint
+from rlher.training.divergence import require_finite
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import count_rows
 
@@ -85,13 +85,13 @@ class Checkpointer:
     def save(self) -> None:
         """Wait for the evaluation in progress, and write a checkpoint.
 
-        :raises RunError: the environment failed in the evaluation.
+        :raises RunError: training diverged, or the environment failed in the evaluation.
         :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
         """
         self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        if all_finite(self._model):  # else the next evaluation ends the run; earlier checkpoints stay valid
-            checkpoint_files.write(self._run.checkpoints_path, self._model.num_timesteps, self._fill)
+        require_finite(self._model)
+        checkpoint_files.write(self._run.checkpoints_path, self._model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:
         progress = {
