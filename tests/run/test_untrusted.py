@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlher.composition.override_syntax import override_text
 from rlher.config.environment import EnvConfig
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
@@ -159,12 +158,6 @@ def test_a_model_that_is_a_pipe_is_reported(rlher, untrusted: Path, words: tuple
     assert str(path) in done.err
 
 
-def test_a_few_merges_are_expanded(tmp_path: Path) -> None:
-    file = tmp_path / "file.yaml"
-    file.write_text("base: &base {a: 1, b: 2}\nmine: {<<: *base, b: 3}\n")
-    assert read_yaml(file)["mine"] == {"a": 1, "b": 3}
-
-
 @pytest.mark.parametrize(
     "damage", [replace_by_pipe, lambda path: link(path, Path("/dev/zero")), lambda path: os.truncate(path, 10**12)]
 )
@@ -179,13 +172,6 @@ def test_readers_refuse_files_of_unlimited_size(tmp_path: Path, damage: Callable
             read_yaml(file)
         with pytest.raises(ValueError, match=r"regular file|more than"):
             read_table(file)
-
-
-def test_cells_beyond_the_header_are_ignored(tmp_path: Path) -> None:
-    file = tmp_path / "rows.csv"
-    file.write_text("timesteps,success_rate\n" + ("1,0.5" + ",7" * 20_000 + "\n") * 3)
-    with time_limit(SECONDS):
-        assert read_table(file).to_numpy().tolist() == [[1, 0.5]] * 3
 
 
 # ------------------------------------------------------------------------------------------------- plots
@@ -207,20 +193,6 @@ def test_a_recipe_sets_no_place(rlher, tmp_path: Path, recipe: str, words: tuple
     (tmp_path / "r.yaml").write_text(recipe)
     assert rlher(*words, "algo=dqn", "env=BitFlipping-v0", "recipe=r.yaml").code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["r.yaml"]
-
-
-def test_names_of_files_are_no_interpolations(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CANARY", SECRET)
-    Path("r${oc.env:CANARY}.yaml").write_text("seed: 1\n")
-    for words in (("train", "--recipe", "r${oc.env:CANARY}.yaml", "--cfg", "job"), ("evaluate", "run${oc.env:CANARY}")):
-        done = rlher(*words)
-        assert SECRET not in done.out + done.err
-        assert "${oc.env:CANARY}" in done.out + done.err
-
-
-def test_a_name_in_a_mapping_cannot_end_it() -> None:
-    with pytest.raises(UserError):
-        override_text({"},'evil:X',{b": 1})
 
 
 def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:

@@ -3,9 +3,7 @@
 import json
 import os
 import random
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -123,21 +121,3 @@ def test_wandb_takes_no_settings_from_the_current_folder(rlher) -> None:
     wandb.teardown()
     assert rlher("train", *BITS, "logger=wandb").code == 0
     assert "127.0.0.1" not in wandb.setup().settings.base_url
-
-
-@pytest.mark.slow
-def test_wandb_does_not_read_the_work_tree_with_git(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To compare files, git runs a program that the .git/config of the current folder names."""
-    wandb = pytest.importorskip("wandb")
-    real = shutil.which("git")
-    subprocess.run([real, "init", "--quiet"], check=True)
-    subprocess.run([real, "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x", "--allow-empty"], check=True)
-    # rlher itself asks for the commit of its own code, with -C.
-    script = f'#!/bin/sh\n[ $1 = -C ] || echo "$@" >> {tmp_path}/called\nexec {real} "$@"\n'
-    (tmp_path / "git").write_text(script)
-    (tmp_path / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert rlher("train", *BITS, "logger=wandb").code == 0
-    wandb.teardown()  # wait for its background process
-    called = Path("called").read_text() if Path("called").exists() else ""
-    assert {line.split()[0] for line in called.splitlines()} <= {"rev-parse"}
