@@ -32,48 +32,48 @@ class RelabelledBatch(NamedTuple):
 class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
-    :param strategy: chooses the new goals.
+    :param storage: of the transitions.
     :param reward_and_done: computes rewards and dones.
+    :param strategy: chooses the new goals.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
     :param gamma: discount of the returns.
-    :param goal_parts: number of parts of a goal, see :func:`keep_one_part`.
     """
 
-    strategy: Strategy
+    storage: Storage
     reward_and_done: RewardAndDone
+    strategy: Strategy
     n_steps: int
     gamma: float
-    goal_parts: int = 1
 
-    def relabel(self, storage: Storage, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
+    def relabel(self, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
+        has_parts = self.storage.layout.goal_parts > 1
         # With relay sub-goals a step may change the goal. A row holds the goal before the step and the reward under the
         # goal after it. So all rewards are recomputed, not only the virtual ones.
-        first_recomputed = n_original if self.goal_parts == 1 else 0
+        first_recomputed = 0 if has_parts else n_original
         if first_recomputed < len(ids):
-            self.reward_and_done.split_new_rewards(storage)
-        positions = storage.positions(ids)
-        rows = storage.rows_at(positions)
-        new_goals = self._new_goals(storage, ids[n_original:], rows["episode"][n_original:], rng)
+            self.reward_and_done.split_new_rewards()
+        positions = self.storage.positions(ids)
+        rows = self.storage.rows_at(positions)
+        new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)
         rows["obs"][DESIRED_GOAL][n_original:] = new_goals
         # Rewards depend on the precision of the environment, which new goals have, and goals in rows may not have.
-        goals = new_goals if self.goal_parts == 1 else rows["obs"][DESIRED_GOAL]
+        goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
         if self.n_steps > 1:
-            return self._sum_steps(storage, ids, rows, goals, first_recomputed)
-        next_obs = storage.next_obs(ids, rows["episode"])
+            return self._sum_steps(ids, rows, goals, first_recomputed)
+        next_obs = self.storage.next_obs(ids, rows["episode"])
         next_obs[DESIRED_GOAL][first_recomputed:] = goals
         rewards = rows["reward"].copy()
         dones = rows["terminated"].astype(np.float32)
         if len(goals):
             rewards[first_recomputed:], dones[first_recomputed:] = self.reward_and_done.rewards_and_dones(
-                storage, positions[first_recomputed:], rows[first_recomputed:], goals
+                positions[first_recomputed:], rows[first_recomputed:], goals
             )
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
-    def _new_goals(
-        self, storage: Storage, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator
-    ) -> NDArray:
+    def _new_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
         """Return the goals (n, …) that the strategy chooses for transitions of these (n,) episodes."""
+        storage = self.storage
         if not len(ids):
             return storage.next_achieved[:0]
         chosen = self.strategy(
@@ -90,16 +90,14 @@ class Relabeller:
         )
         positions = storage.positions(transitions_of(chosen))
         goals = storage.next_achieved.take(positions, axis=0)
-        if self.goal_parts > 1:
-            goals = keep_one_part(goals, self.goal_parts, rng)
+        if storage.layout.goal_parts > 1:
+            goals = keep_one_part(goals, storage.layout.goal_parts, rng)
         is_desired = chosen < 0
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
-    def _sum_steps(
-        self, storage: Storage, ids: Ids, rows: NDArray, goals: NDArray, first_recomputed: int
-    ) -> RelabelledBatch:
+    def _sum_steps(self, ids: Ids, rows: NDArray, goals: NDArray, first_recomputed: int) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
@@ -109,20 +107,20 @@ class Relabeller:
         :param first_recomputed: index of the transition that the first of these goals belongs to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
-        last = storage.last_id.take(rows["episode"])[:, None]
-        positions = storage.positions(np.minimum(window, last))
-        steps = storage.rows_at(positions)
+        last = self.storage.last_id.take(rows["episode"])[:, None]
+        positions = self.storage.positions(np.minimum(window, last))
+        steps = self.storage.rows_at(positions)
         rewards = steps["reward"].astype(np.float64)
         dones = steps["terminated"].astype(np.float32)
         if len(goals):
             flat_positions = positions[first_recomputed:].reshape(-1)
             flat_steps = steps[first_recomputed:].reshape(-1)
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            new = self.reward_and_done.rewards_and_dones(storage, flat_positions, flat_steps, goal_of_step)
+            new = self.reward_and_done.rewards_and_dones(flat_positions, flat_steps, goal_of_step)
             rewards[first_recomputed:] = new[0].reshape(-1, self.n_steps)
             dones[first_recomputed:] = new[1].reshape(-1, self.n_steps)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
-        next_obs = storage.next_obs(ids + taken - 1, rows["episode"])
+        next_obs = self.storage.next_obs(ids + taken - 1, rows["episode"])
         next_obs[DESIRED_GOAL][first_recomputed:] = goals
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 

@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -158,28 +158,29 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.env = env
         self.compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
-        reward = RewardFunction(self._compute_reward)
-        self.relabeller = Relabeller(
-            strategy,
-            RewardAndDone(reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward),
-            n_steps=n_steps,
-            gamma=gamma,
-            goal_parts=goal_parts,
-        )
         self.demonstration_fraction = demonstration_fraction
-        self.storage = self._empty_storage()
+        shapes: Any = self.obs_shape
+        observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
+        layout = Layout.of(observation, action_space.dtype, self.action_dim, goal_parts)
+        self._empty_storage = partial(Storage, self.buffer_size, n_envs, layout)
         self._make_priority = partial(make_priority, priority, priority_kwargs or {})
-        self.priority = self._make_priority(self.storage)
+        storage, reward = self._empty_storage(), RewardFunction(self._compute_reward)
+        reward_and_done = RewardAndDone(
+            storage, reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
+        )
+        self.relabeller = Relabeller(storage, reward_and_done, strategy, n_steps, gamma)
+        self._attach(storage)
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
         return f"HerReplayBuffer({self.n_transitions:,} of {capacity:,} transitions, {self.n_envs} envs)"
 
-    def _empty_storage(self, demonstration_steps: int = 0) -> Storage:
-        shapes: Any = self.obs_shape
-        observation = {key: (space.dtype, shapes[key]) for key, space in self.observation_space.spaces.items()}
-        layout = Layout.of(observation, self.action_space.dtype, self.action_dim, self.relabeller.goal_parts)
-        return Storage(self.buffer_size, self.n_envs, layout, demonstration_steps)
+    def _attach(self, storage: Storage) -> None:
+        """Set the storage, with a new priority and new statistics of its rewards."""
+        self.storage = storage
+        reward_and_done = replace(self.relabeller.reward_and_done, storage=storage)
+        self.relabeller = replace(self.relabeller, storage=storage, reward_and_done=reward_and_done)
+        self.priority = self._make_priority(storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
@@ -192,8 +193,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("there are no demonstrations; give at least one trajectory.")
         storage = self._empty_storage(sum(map(len, demonstrations)))
         store_demonstrations(storage, demonstrations, self.action_space)
-        self.storage = storage
-        self.reset()
+        self._attach(storage)
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -240,8 +240,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self.relabeller.reward_and_done.statistics = RewardStatistics()
-        self.priority = self._make_priority(self.storage)
+        self._attach(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -308,7 +307,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :param demonstrations: which of the transitions are demonstrations.
         :param indices: what :meth:`update_priorities` takes.
         """
-        relabelled = self.relabeller.relabel(self.storage, ids, n_original, self.rng)
+        relabelled = self.relabeller.relabel(ids, n_original, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -397,21 +396,21 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             buffer is then empty but for its demonstrations.
         """
         self.reset()
+        emptied, storage = self.storage, self._empty_storage()
         try:
-            storage = self._empty_storage()
             extra, priorities = saving.load(path, storage)
+            self._attach(storage)
             added = int(max(storage.ring_added[: self.n_envs]))
             self.pos = added % self.buffer_size
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
-            self.priority = self._make_priority(storage)
             if extra["priority"] == self.priority.options:
                 self.priority.load_state_dict(priorities)
         except Exception as error:
+            self.storage = emptied
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-        self.storage = storage
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment and a reward function that belongs to one."""

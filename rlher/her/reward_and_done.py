@@ -82,6 +82,7 @@ class RewardStatistics:
 class RewardAndDone:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
 
+    :param storage: of the transitions.
     :param reward_function: called only where it is needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
@@ -97,6 +98,7 @@ class RewardAndDone:
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
+    storage: Storage
     reward_function: RewardFunction
     relabel_done: str = "auto"
     keep_goal_independent: bool = True
@@ -112,11 +114,12 @@ class RewardAndDone:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def split_new_rewards(self, storage: Storage) -> None:
+    def split_new_rewards(self) -> None:
         """Write the goal-independent part of rewards stored since the last call into the storage; update statistics.
 
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
+        storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
         is_needed = self.keep_goal_independent or self.relabel_done != "keep"
         if not is_needed or since == storage.ring_added.tolist():
@@ -127,11 +130,10 @@ class RewardAndDone:
             rows = storage.rows_at(positions)
             next_obs = storage.next_obs(part, rows["episode"])
             # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
-            goal_rewards = self._compute_reward(storage, positions, next_obs[DESIRED_GOAL])
+            goal_rewards = self._compute_reward(positions, next_obs[DESIRED_GOAL])
             if self.statistics.reward_at_goal is None:  # at first, because `is_reached` needs it
-                self.statistics.record_reward_at_goal(
-                    self._compute_reward(storage, positions, storage.next_achieved[positions])
-                )
+                at_goal = self._compute_reward(positions, storage.next_achieved[positions])
+                self.statistics.record_reward_at_goal(at_goal)
             self.statistics.record_rewards(goal_rewards)
             self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
             storage.rows["goal_independent"][positions] = goal_independent_rewards(
@@ -157,16 +159,14 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def rewards_and_dones(
-        self, storage: Storage, positions: Positions, rows: NDArray, goals: NDArray
-    ) -> tuple[Floats, Bools]:
+    def rewards_and_dones(self, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Bools]:
         """Return the rewards and dones of transitions under new goals.
 
         :param positions: (n,) of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
         :param goals: (n, …) the new goals.
         """
-        goal_rewards = self._compute_reward(storage, positions, goals)
+        goal_rewards = self._compute_reward(positions, goals)
         rewards = goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards
         return rewards, self.done(goal_rewards, rows)
 
@@ -188,9 +188,9 @@ class RewardAndDone:
             return np.zeros(len(goal_rewards), dtype=bool)
         return np.asarray(goal_rewards >= self.success_threshold - ROUNDING * max(1.0, abs(self.success_threshold)))
 
-    def _compute_reward(self, storage: Storage, positions: Positions, goals: NDArray) -> Floats:
+    def _compute_reward(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
-        return self.reward_function(storage.next_achieved.take(positions, axis=0), goals)
+        return self.reward_function(self.storage.next_achieved.take(positions, axis=0), goals)
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:

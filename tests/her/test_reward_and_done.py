@@ -117,7 +117,7 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = (RewardAndDone(None) for _ in range(3))
+    sparse, dense, unknown = (RewardAndDone(None, None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert sparse.done_mode == "keep", "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -131,7 +131,7 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
     assert unknown.done_mode == "keep", "one value alone may be failure or success"
-    maze = RewardAndDone(None, "success")
+    maze = RewardAndDone(None, None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
     rows = np.zeros(2, [("reward", float), ("goal_independent", float), ("terminated", bool)])
     assert maze.done(np.array([1.0, 0.0]), rows).tolist() == [True, False]
