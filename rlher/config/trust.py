@@ -21,7 +21,7 @@ from typing import Any
 
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
-from rlher.core.nested import value_at, values_and_code_names
+from rlher.core.nested import leaves, value_at
 from rlher.core.reading import MAX_TEXT_BYTES, require_regular_file
 from rlher.core.writing import sync
 
@@ -68,7 +68,7 @@ def _named_code(values: Any) -> list[tuple[str, Any]]:
     named = []
     for key, field in keys_that_name_code().items():
         value = value_at(values, key)
-        candidates = [value] if isinstance(value, list) else values_and_code_names(value)
+        candidates = [value] if isinstance(value, list) else leaves(value)
         for code in candidates:
             if not code or isinstance(code, int | float):
                 continue

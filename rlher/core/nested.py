@@ -1,4 +1,4 @@
-"""Nested mappings and lists: dotted keys, the values of keys, and the values and names of code in them."""
+"""Nested mappings and lists: dotted keys, the values of keys, and all values in them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -53,11 +53,11 @@ def value_at(tree: Any, key: str) -> Any:
     return tree
 
 
-def values_and_code_names(tree: Any) -> list[Any]:
-    """Return the values in nested mappings and lists, and the names in mappings that name code, ``module:name``."""
+def leaves(tree: Any) -> list[Any]:
+    """Return the values in nested mappings and lists; a name ``module:name`` in a mapping counts as a value too."""
     if isinstance(tree, dict):
         code_names = [name for name in tree if ":" in str(name)]  # as in `her.goal_mix`
         tree = [*code_names, *tree.values()]
     if not isinstance(tree, list):
         return [tree]
-    return [value for branch in tree for value in values_and_code_names(branch)]
+    return [value for branch in tree for value in leaves(branch)]

@@ -29,7 +29,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
 from rlher.core.errors import UserError, describe_error, require_package
-from rlher.core.nested import values_and_code_names
+from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
@@ -256,7 +256,7 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
     algo = config.algo
-    of_model = values_and_code_names([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
+    of_model = leaves([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
     paths += [path for path in of_model if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
     known = ("rlher", "torch", *LIBRARIES, *ENV_PACKAGES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
-from rlher.core.nested import values_and_code_names
+from rlher.core.nested import leaves
 from rlher.core.workers import start_fork_server
 
 PRODUCTS_PER_THREAD = 2**25
@@ -75,4 +75,4 @@ def layer_sizes(config: TrainConfig) -> list[int]:
     """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
     net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
     # Building the model refuses other values.
-    return [size for size in values_and_code_names(net_arch) if isinstance(size, int)]
+    return [size for size in leaves(net_arch) if isinstance(size, int)]
