@@ -52,7 +52,7 @@ class Relabeller:
         # goal after it. So all rewards are recomputed, not only the virtual ones.
         first_recomputed = 0 if has_parts else n_original
         if first_recomputed < len(ids):
-            self.reward_and_done.split_new_rewards()
+            self.reward_and_done.observe_new()
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
         new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)

@@ -32,7 +32,7 @@ ROUNDING = 1e-5
 class RewardStatistics:
     """What the stored transitions show about the reward under their original goals; the fields are JSON values.
 
-    :param observed_per_ring: for each ring of the storage, number of transitions observed.
+    :param observed_per_ring: for each ring of the storage, number of its first transitions that are counted here.
     :param values: distinct values of ``compute_reward``. Two mean a sparse reward; a third means a dense one, and no
         more are recorded.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
@@ -114,10 +114,10 @@ class RewardAndDone:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def split_new_rewards(self) -> None:
-        """Write the goal-independent part of rewards stored since the last call into the storage; update statistics.
+    def observe_new(self) -> None:
+        """Update the statistics by the transitions stored since the last call, and split the rewards of these.
 
-        Afterwards a batch calls ``compute_reward`` for its new goals only.
+        The goal-independent part of each reward is written into the storage. Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
         storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
