@@ -66,11 +66,11 @@ def save(
     model: TrainingLoop,
     envs: RestorableVecEnv,
     evaluations: Evaluations,
-    progress: dict[str, Any],
+    extra: dict[str, Any],
 ) -> None:
     """Write the files of a checkpoint into an empty folder.
 
-    :param progress: further JSON values for ``state.json``.
+    :param extra: further JSON values for ``state.json``.
     """
     state = {
         "counters": {name: getattr(model, name) for name in _scalars(model)},
@@ -83,7 +83,7 @@ def save(
         },
         "build_number": envs.build_number,
         "evaluations": evaluations.state_dict(),
-        **progress,
+        **extra,
     }
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
     (folder / MODEL).write_bytes(model_file.to_bytes(model))

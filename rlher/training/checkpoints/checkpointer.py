@@ -94,12 +94,12 @@ class Checkpointer:
         checkpoint_files.write(self._run.checkpoints_path, self._model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:
-        progress = {
+        extra = {
             "rebuild_step": self._rebuild_step,
             "log_rows": count_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),
         }
-        checkpoint_state.save(folder, self._model, self._envs, self._evaluations, progress)
+        checkpoint_state.save(folder, self._model, self._envs, self._evaluations, extra)
 
     # ----------------------------------------------------------------------------------------------- restoring
 
