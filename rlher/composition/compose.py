@@ -56,7 +56,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             _assign_recipe(config, config.recipe, trust_code)
     assign(config, values)
 
-    if algo and (name := config.algo.name) != algo:  # its keys are those of algo=
+    if algo and (name := config.algo.name) != algo:  # the section has the keys of algo=
         raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
     validate(config)
     return config

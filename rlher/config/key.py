@@ -71,8 +71,8 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
 
 
 experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
-"""Declare a key that changes what a training run learns or measures. It matters for all purposes, or for those of its
-own ``matters_for``."""
+"""Declare a key that changes what a training run learns or measures. The key matters for all purposes. A key that
+declares ``matters_for`` matters for the purposes in that list only."""
 
 
 def with_default(config: type, name: str, default: Any) -> Any:

@@ -68,7 +68,7 @@ class OptimizeConfig(LauncherConfig):
     )
     heartbeat: int = config_key(
         30,
-        "seconds between signs of life of a command; trials of a command that is silent for twice as long run again",
+        "seconds between heartbeats of a command; if none comes for twice as long, the command's trials run again",
         low=1,
     )
     rerun_best: int = config_key(3, "number of best trials that are trained again at the end", low=1)

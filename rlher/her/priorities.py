@@ -192,7 +192,7 @@ class Energy(Priority):
         self.floor = floor
         self.height = height
         self.step_seconds = step_seconds
-        # By index of an episode: its energy, and its last transition when that was computed.
+        # By number of an episode: its energy, and the id of the episode's last transition when the energy was computed.
         self.energy = np.zeros(len(storage.first_id))
         self.computed_at = np.full(len(storage.first_id), -1)
 

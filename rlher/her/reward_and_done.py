@@ -196,8 +196,9 @@ class RewardAndDone:
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
     """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
 
-    A stored reward that equals one of a sparse reward's two values has no goal-independent part. If ``compute_reward``
-    returns the other value, it was given a different goal (rounded to float32, or moved in the same step).
+    A stored reward that equals one of a sparse reward's two values has no goal-independent part. ``compute_reward`` may
+    return the other of the two values, because the goal that it was given differs from the goal of the step. The stored
+    goal was rounded to float32, or the environment moved its goal in the same step.
 
     :param stored: (n,) rewards from the environment's ``step``.
     :param goal_rewards: (n,) ``compute_reward`` of the same transitions under their original goals.

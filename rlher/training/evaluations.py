@@ -81,7 +81,7 @@ class Evaluations:
         self._workers = workers
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
-        """Whether to record a clip of each new best model; not after one failed."""
+        """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_defaults
         self._next_step = self._freq
         self._started = started

@@ -100,7 +100,8 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    earlier = read_commands(run.folder)  # before it is signed: none if written elsewhere or edited
+    # Before the config is signed: a folder that was written elsewhere or edited must give no commands.
+    earlier = read_commands(run.folder)
     run.write_config()
     write_text(run.folder / COMMAND, "\n".join([*earlier, command_line, ""]))
     meta = read_json(run.folder / METADATA)
