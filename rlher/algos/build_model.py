@@ -88,7 +88,7 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
         success_reward=env.training_success_reward,
         seed=config.seed,
         demonstration_fraction=config.demos.fraction,
-        goal_parts=2 if env.relay.enabled else 1,
+        goal_parts=env.goal_parts,
     )
     return arguments
 
@@ -176,8 +176,7 @@ def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[s
     """Return policy arguments that put a normalizer before the features extractor, the given one or SB3's."""
     names = {"features_extractor_class": "extractor_class", "features_extractor_kwargs": "extractor_kwargs"}
     inner = {names[name]: value for name, value in policy.items() if name in names}
-    parts = 2 if config.env.relay.enabled else 1
     return {
         "features_extractor_class": NormalizedExtractor,
-        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": parts, **inner},
+        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": config.env.goal_parts, **inner},
     }

@@ -77,6 +77,11 @@ class EnvConfig:
         return self.name or self.id
 
     @property
+    def goal_parts(self) -> int:
+        """Number of parts of a goal: with relay sub-goals, one for the hand besides the task's."""
+        return 2 if self.relay.enabled else 1
+
+    @property
     def max_episode_actions(self) -> int | None:
         """Most actions of an episode: ``max_episode_steps`` counts each repetition of an action."""
         return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
