@@ -117,7 +117,8 @@ class RewardAndDone:
     def observe_new(self) -> None:
         """Update the statistics by the transitions stored since the last call, and split the rewards of these.
 
-        The goal-independent part of each reward is written into the storage. Afterwards a batch calls ``compute_reward`` for its new goals only.
+        The goal-independent part of each reward is written into the storage. Afterwards a batch calls
+        ``compute_reward`` for its new goals only.
         """
         storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
