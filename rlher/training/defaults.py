@@ -42,7 +42,9 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
         )
     if config.eval.workers is None and plan.eval_workers > 1:
         notes.append(f"eval.workers={plan.eval_workers}: processes that evaluate while training continues")
-    freq = config.eval.freq or max(config.total_timesteps // DEFAULT_EVALUATIONS, 1)
+    # A run of demonstrations alone may be made longer.
+    total_timesteps = config.total_timesteps or TrainConfig.total_timesteps
+    freq = config.eval.freq or max(total_timesteps // DEFAULT_EVALUATIONS, 1)
     evaluation = replace(config.eval, freq=freq, workers=plan.eval_workers)
     config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
     compilation = _choose_compilation(config, notes)

@@ -35,9 +35,10 @@ def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("default" in note for note in notes), "the value is the user's"
 
 
-def test_learning_starts_of_a_run_without_steps_leaves_no_note_on_its_half() -> None:
+def test_a_run_without_steps_may_be_made_longer() -> None:
     config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=50), total_timesteps=0)
-    assert resolve_defaults(config)[0].algo.learning_starts == 50
+    resolved, _ = resolve_defaults(config)
+    assert (resolved.algo.learning_starts, resolved.eval.freq) == (50, 5000)
 
 
 SMALL = SACConfig(name="sac")
