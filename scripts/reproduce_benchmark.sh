@@ -21,8 +21,7 @@ push-minutes-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
 push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,3,4,5,6,7,8,9
 push-td3|algo=td3 env=FetchPush-v4 env.fall_height=null
 slide-mix-td3|algo=td3 env=FetchSlide-v4 env.fall_height=null
-pickplace-minutes-ddpg|algo=ddpg env=FetchPickAndPlace-v4 env.fall_height=null|10,11,12,13,14,15,16,17,18,19
-pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-steps env.fall_height=null|10,11,12,13,14,15,16,17,18,19
+pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 env.fall_height=null
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true env.fall_height=null
 pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_updates=20000
