@@ -1,19 +1,17 @@
-"""The progress of training on stderr, and a callback that logs why an agent does not learn."""
+"""The progress of training on stderr."""
 
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import can_redraw, format_seconds
-from rlher.envs.checked_env import EPISODE_DIAGNOSTICS, OBJECT_MOVED
-from rlher.envs.vec_env import RestorableVecEnv
+from rlher.envs.checked_env import OBJECT_MOVED
+from rlher.training.diagnostics import episode_share
 from rlher.training.evaluations import Evaluations
 
 BAR_INTERVAL = 0.5
@@ -21,9 +19,6 @@ BAR_INTERVAL = 0.5
 
 LINE_INTERVAL = 60.0
 """Seconds between two lines on the speed, before the first evaluation, where there is no bar."""
-
-SATURATED = 0.99
-"""Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
 
 
 class TrainingProgress:
@@ -123,34 +118,3 @@ class TrainingProgress:
         """Return the success rate of the last 100 training episodes."""
         outcomes = self._model.ep_success_buffer
         return f"{np.mean(outcomes):.0%}" if outcomes else "–"
-
-
-class DiagnosticsCallback(BaseCallback):
-    """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
-
-    The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.checked_env.StandardInfo`. The third is the share of action entries at their
-    bounds since the last log. The last is the number of worker processes that were replaced.
-    """
-
-    training_env: RestorableVecEnv
-    model: Any
-
-    def _on_step(self) -> bool:
-        actions = np.asarray(self.locals["buffer_actions"])
-        if np.issubdtype(actions.dtype, np.floating):
-            self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
-        # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
-        if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
-            self.logger.record("env/restarts", self.training_env.restarts)
-            episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
-            for name in EPISODE_DIAGNOSTICS:
-                if (share := episode_share(episodes, name)) is not None:
-                    self.logger.record(f"rollout/{name}", share)
-        return True
-
-
-def episode_share(episodes: Iterable[dict[str, Any]], name: str) -> float | None:
-    """Return the share of episodes with a property, None if it is not known of any."""
-    values = [bool(episode[name]) for episode in episodes if name in episode]
-    return float(np.mean(values)) if values else None

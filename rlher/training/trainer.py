@@ -19,13 +19,14 @@ from rlher.run import model_file, run_folder
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.divergence import require_finite
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.messages import interruption, print_header, saved_models
 from rlher.training.preparation import TrainingSetup, prepare
-from rlher.training.progress import DiagnosticsCallback, TrainingProgress
+from rlher.training.progress import TrainingProgress
 
 LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
