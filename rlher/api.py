@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 from rlher.composition.compose import ComposedConfig, changed_config, compose
 from rlher.composition.override_syntax import override_words
 from rlher.composition.python_values import config_value
-from rlher.config.commands import (
+from rlher.config.command_keys import (
     CheckConfig,
     CompareConfig,
     EnjoyConfig,

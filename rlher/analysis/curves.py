@@ -23,7 +23,7 @@ class GroupCurve:
     """The learning curve of a group.
 
     :param run_curves: y by x of each run with numbers in both columns.
-    :param mean: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
+    :param summary: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
         evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
         The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs;
         for rates of evaluations it is at least as wide as Wilson's over all episodes.
@@ -31,7 +31,7 @@ class GroupCurve:
 
     group: Group
     run_curves: list[pd.Series]
-    mean: pd.DataFrame
+    summary: pd.DataFrame
 
     @property
     def n_seeds(self) -> int:
@@ -41,7 +41,7 @@ class GroupCurve:
     @property
     def has_band(self) -> bool:
         """Whether there are enough seeds for an interval."""
-        return self.n_seeds >= stats.MIN_SEEDS and not self.mean.empty
+        return self.n_seeds >= stats.MIN_SEEDS and not self.summary.empty
 
 
 def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:

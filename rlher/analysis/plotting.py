@@ -22,7 +22,7 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups, number_of_seeds, output_beside
 from rlher.analysis.loading import short_name
-from rlher.config.commands import PlotConfig
+from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
@@ -226,14 +226,14 @@ def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve
         raise UserError(f"colors names {min(odd)!r}; the curves are {', '.join(sorted(labels))}.")
     curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
     for curve in curves:
-        if curve.mean.empty:
+        if curve.summary.empty:
             warn(f"no mean of {curve.group.label}, because its runs have no {X_COLUMNS[config.x]} in common.")
     return curves
 
 
 def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
     lines = [
-        curve.mean.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=curve.n_seeds)
+        curve.summary.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=curve.n_seeds)
         for curve in curves
     ]
     return pd.concat(lines, ignore_index=True)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
@@ -344,16 +344,16 @@ def _draw_panel(panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, style
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
-        line_style, mean = styles[curve.group.label], curve.mean
+        line_style, summary = styles[curve.group.label], curve.summary
         color = line_style["color"]
         if _shows_runs(curve, len(drawn)):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
             shade = {"color": color, "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
-            panel.fill_between(mean.index / x_axis.unit, mean["low"], mean["high"], **shade)
-        point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(mean) == 1 else {}  # it may be on the axis
-        panel.plot(mean.index / x_axis.unit, mean["iqm"], **line_style, **point, label=curve.group.label)
+            panel.fill_between(summary.index / x_axis.unit, summary["low"], summary["high"], **shade)
+        point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(summary) == 1 else {}  # it may be on the axis
+        panel.plot(summary.index / x_axis.unit, summary["iqm"], **line_style, **point, label=curve.group.label)
     panel.set(xlabel=x_axis.label, ylabel=textwrap.fill(escape_control(y_axis.label), LABEL_CHARACTERS))
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
@@ -380,7 +380,7 @@ def _legend_entries(curves: Sequence[GroupCurve], styles: Styles) -> tuple[list[
         if not members:
             continue
         line = Line2D([], [], **line_style)
-        if all(len(curve.mean) == 1 for curve in members):
+        if all(len(curve.summary) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
         if current_style() != "paper":

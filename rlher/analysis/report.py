@@ -23,7 +23,7 @@ from rlher.analysis.plotting import caption, line_styles, style, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
 from rlher.analysis.tables import MISSING
 from rlher.composition.override_syntax import override_text
-from rlher.config.commands import ReportConfig
+from rlher.config.command_keys import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten

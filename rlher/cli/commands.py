@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
 from rlher.composition.compose import ComposedConfig, changed_config
-from rlher.config.commands import (
+from rlher.config.command_keys import (
     CheckConfig,
     CollectConfig,
     CompareConfig,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from rlher.config.commands import EnjoyConfig
+from rlher.config.command_keys import EnjoyConfig
 from rlher.core.console import note
 from rlher.demonstrations.episode_sources import find_source
 from rlher.envs.make import make_env

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.config.commands import EpisodeSourceConfig
+from rlher.config.command_keys import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError, damaged_if_it_raises, describe_error, did_you_mean

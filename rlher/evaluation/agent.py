@@ -13,7 +13,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
-from rlher.config.commands import PlayConfig
+from rlher.config.command_keys import PlayConfig
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -26,7 +26,7 @@ from rlher.run.run_folder import MODELS, RunFolder
 
 
 @dataclass(frozen=True)
-class Agent:
+class ChosenModel:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
@@ -81,7 +81,7 @@ class Agent:
             return {**self.keys, **summarize(list(with_bar(results, episodes)))}
 
 
-def find_agent(config: PlayConfig) -> Agent:
+def find_agent(config: PlayConfig) -> ChosenModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -91,7 +91,7 @@ def find_agent(config: PlayConfig) -> Agent:
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
-    return Agent(run, model, config.agent, config.deterministic, config.device)
+    return ChosenModel(run, model, config.agent, config.deterministic, config.device)
 
 
 def without_training_aids(config: EnvConfig) -> EnvConfig:

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rlher.algos import observation_normalizer
 from rlher.algos.build_model import build_inference_model, constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.commands import ExportConfig
+from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
@@ -38,7 +38,7 @@ from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.evaluation import metrics
-from rlher.evaluation.agent import Agent
+from rlher.evaluation.agent import ChosenModel
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
 from rlher.export import play
 from rlher.export.model_card import LIBRARIES, model_card
@@ -64,7 +64,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run, model = lookup.find_run_and_model(config)
-    chosen = Agent(run, model)
+    chosen = ChosenModel(run, model)
     folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.format == "onnx":
         require_onnx()
@@ -102,7 +102,7 @@ def _base_name(run: RunFolder) -> str:
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
-def _write(chosen: Agent, folder: Path, with_onnx: bool) -> list[str]:
+def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
@@ -135,7 +135,7 @@ def _write(chosen: Agent, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def plain_model(chosen: Agent, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def plain_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.
@@ -205,7 +205,7 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
     play_episode(env, checked_policy, FINAL_SEED_OFFSET)
 
 
-def _final_evaluation(chosen: Agent, env: gym.Env, policy: Policy) -> dict[str, Any]:
+def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     config = chosen.run.config.eval
     episodes = config.final_episodes

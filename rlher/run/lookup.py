@@ -6,7 +6,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlher.config.commands import ModelChoice
+from rlher.config.command_keys import ModelChoice
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlher.composition.compose import compose
-from rlher.config.commands import CheckConfig
+from rlher.config.command_keys import CheckConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 

@@ -8,7 +8,7 @@ import pytest
 
 from rlher.cli import lists
 from rlher.composition.compose import compose
-from rlher.config.commands import CheckConfig
+from rlher.config.command_keys import CheckConfig
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.envs.contract import check_goal_env

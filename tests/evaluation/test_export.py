@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
-from rlher.config.commands import PlayConfig
+from rlher.config.command_keys import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
