@@ -157,7 +157,7 @@ def test_ctrl_c_saves_the_model(rlher, monkeypatch: pytest.MonkeyPatch, tmp_path
         done = rlher("train", "algo=dqn", *BITS, *TINY, "total_timesteps=1000", "eval.freq=1000")
     assert done.code == 130
     assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
-    assert "rlher train --resume logs/dqn/BitFlipping-v0_1" in done.err
+    assert "rlher resume logs/dqn/BitFlipping-v0_1" in done.err
     assert rlher("evaluate", str(folder), "--episodes", "2").code == 0
 
 
