@@ -184,10 +184,14 @@ class Trainer:
             raise
         except (RunError, SystemExit, OSError) as error:
             result.error = _failure(error)
-            raise RunError(f"{result.error}; {saved_models(self.run)}.", self.run.folder) from error
+            raise self._run_error() from error
         except BaseException as error:
             result.error = describe_error(error)
             raise
+
+    def _run_error(self) -> RunError:
+        """Return the exception for the error in the result."""
+        return RunError(f"{self.result.error}; {saved_models(self.run)}.", self.run.folder)
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -208,7 +212,7 @@ class Trainer:
         except OSError as error:
             result.status = Status.FAILED
             result.error = result.error or f"{RESULT} was not written ({os_error_reason(error)})"
-            raise RunError(f"{result.error}; {saved_models(self.run)}.", self.run.folder) from error
+            raise self._run_error() from error
         finally:
             if self.config.json:
                 print(json.dumps({"run": str(self.run), **result.to_json()}), flush=True)
