@@ -267,12 +267,12 @@ def train(
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
-    config = compose(LauncherConfig, overrides)
+    config = single_run_config(compose(LauncherConfig, overrides))
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
     start_fork_server_if_needed(config)
     from rlher.training.trainer import train_new_run
 
-    return _finished_run(*train_new_run(single_run_config(config), command_line))
+    return _finished_run(*train_new_run(config, command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

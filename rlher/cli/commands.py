@@ -52,11 +52,12 @@ def train(config: LauncherConfig, command_line: str) -> int:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    start_fork_server_if_needed(config)  # it imports torch at the same time as the next line
+    single_run = single_run_config(config)
+    start_fork_server_if_needed(single_run)  # it imports torch at the same time as the next lines
     from rlher.training.messages import print_result
     from rlher.training.trainer import train_new_run
 
-    print_result(*train_new_run(single_run_config(config), command_line))
+    print_result(*train_new_run(single_run, command_line))
     return 0
 
 
