@@ -12,7 +12,7 @@ from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.override_syntax import override_text, parse_override, split_named_folder
+from rlher.composition.override_syntax import override_text, override_word, parse_override, split_named_folder
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import shown_value, takes_list
 from rlher.core.errors import UserError, did_you_mean
@@ -59,9 +59,7 @@ class CommandLine(NamedTuple):
                 words += map(str, values[0] if isinstance(values[0], list) else values)
                 continue
             field = self.command.keys.get(key)
-            shown = [shown_value(field, value) for value in values]
-            texts = (each if key == "total_timesteps" else override_text(each) for each in shown)  # +5000 has no quotes
-            words.append(f"{key}={','.join(map(str, texts))}")
+            words.append(override_word(key, *(shown_value(field, value) for value in values)))
         return shlex.join(words)
 
 

@@ -117,6 +117,13 @@ def override_text(value: Any) -> str:
     return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
 
 
+def override_word(key: str, *values: Any) -> str:
+    """Return the word ``key=value`` of a command line; several values are those of a sweep."""
+    # total_timesteps=+5000, that many more, has no quotes: parse_override reads it as it is.
+    texts = (str(value) if key == "total_timesteps" else override_text(value) for value in values)
+    return f"{key}={','.join(texts)}"
+
+
 def override_words(values: Mapping[str, Any]) -> list[str]:
     """Return the words ``key=value`` of a command line that sets these values."""
-    return [f"{key}={override_text(value)}" for key, value in values.items()]
+    return [override_word(key, value) for key, value in values.items()]
