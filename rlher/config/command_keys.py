@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_EPISODES, MAX_SEED, config_key, section
+from rlher.config.key import MAX_EPISODES, MAX_SEED, config_key, section, with_default
 
 
 @dataclass
@@ -77,7 +77,7 @@ class CollectConfig(EpisodeSourceConfig):
     episodes: int = config_key(100, "episodes to write", low=1, high=MAX_EPISODES)
     successes_only: bool = config_key(False, "write only episodes that end in success")
     output: str = config_key("demos", "dataset, if it ends with a version as demos/pick-v0; else folder of datasets")
-    seed: int = config_key(2_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
+    seed: int = with_default(EpisodeSourceConfig, "seed", 2_000_000)
 
 
 @dataclass
