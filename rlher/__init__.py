@@ -11,7 +11,7 @@ from rlher.core.current_folder import make_search_path_absolute
 make_search_path_absolute()  # the current folder may later be a run of somebody else, where no module is looked for
 
 if TYPE_CHECKING:
-    from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, style, train
+    from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, train
     from rlher.core.errors import RunError, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
     from rlher.her import GoalRequest, HerReplayBuffer
@@ -31,7 +31,6 @@ __all__ = [
     "plot",
     "report",
     "runs",
-    "style",
     "train",
 ]
 

@@ -365,7 +365,7 @@ def plot(
 
     :param runs, by: as in :func:`compare`.
     :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``legend="inside"`` names
-        the curves, and :func:`style` gives the figure the style of a paper.
+        the curves. Its style is yours: ``plt.style.use(["default", "rlher.analysis.paper"])`` gives it that of a paper.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
         ``figsize=[3.4, 2.6]``, ``style="paper"``, ``legend="inside"``,
         ``colors={"HER": "navy"}``.
@@ -374,27 +374,17 @@ def plot(
     """
     if ignored := {"output", "csv", "show"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
-    from rlher.analysis.plotting import current_style, draw_on, draw_runs
+    from rlher.analysis.plotting import draw_on, draw_runs
 
     if isinstance(colors := keys.get("colors"), Mapping):
         keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
-    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, "style": current_style(), **keys}))
+    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
         draw_on(ax, config)
         return ax
     return draw_runs(config, for_pyplot=True)
-
-
-def style(name: str = "paper") -> contextlib.AbstractContextManager[None]:
-    """Give figures of your own, and those of :func:`plot`, a style within a ``with`` block.
-
-    :param name: ``"paper"`` or ``"screen"``.
-    """
-    from rlher.analysis import plotting
-
-    return plotting.style(name)
 
 
 def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path | None = None, **keys: Any) -> Path:

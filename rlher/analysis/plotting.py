@@ -3,8 +3,7 @@
 import io
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,28 +41,8 @@ COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#00
 DASHES = ("-", (0, (3.7, 1.6)), (0, (6.4, 1.6, 1, 1.6)), (0, (1, 1.65)), (0, (5, 1, 1, 1, 1, 1)))
 """Line styles; the numbers are lengths on and off in line widths."""
 
-STYLES: dict[str, Any] = {
-    "screen": {"legend.fontsize": "small", "legend.handlelength": 3, "lines.linewidth": 2},
-    "paper": {
-        "font.family": ["STIXGeneral", "DejaVu Serif"],  # both come with matplotlib; the first looks like Times
-        "mathtext.fontset": "stix",
-        "font.size": 8,
-        "axes.titlesize": 8,
-        "legend.fontsize": 8,
-        "xtick.labelsize": 7,
-        "ytick.labelsize": 7,
-        "lines.linewidth": 1.2,
-        "lines.markersize": 4,
-        "grid.linewidth": 0.5,
-        "axes.linewidth": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    },
-}
-"""matplotlib's settings by the values of ``--style``."""
-
-_style: str | None = None
-"""The style of the innermost :func:`style` block, if there is one. It is global because matplotlib's settings are."""
+STYLE_SHEETS = {"screen": ["rlher.analysis.screen"], "paper": ["default", "rlher.analysis.paper"]}
+"""Style sheets of matplotlib by the values of ``--style``. A figure for the screen keeps the user's own settings."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +71,7 @@ AXES = {
 }
 """Axes of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
 
-Styles = Mapping[str, Mapping[str, Any]]
+LineStyles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
 
 
@@ -154,31 +133,6 @@ class CurvesFigure(Figure):
         pyplot.close(self)
 
 
-@contextmanager
-def style(name: str) -> Iterator[None]:
-    """Give figures a style within a block: matplotlib's own settings and ``"paper"``, or the user's and ``"screen"``.
-
-    The same style within the block keeps settings that were changed since.
-
-    :raises UserError: there is no such style.
-    """
-    if name not in STYLES:
-        raise UserError(f"there is no style {name!r}; use {' or '.join(STYLES)}.")
-    global _style
-    before, _style = _style, name
-    settings = {} if name == before else STYLES[name]
-    try:
-        with matplotlib.style.context(settings | SETTINGS, after_reset=name == "paper" != before):
-            yield
-    finally:
-        _style = before
-
-
-def current_style() -> str:
-    """Return the style of the innermost :func:`style` block, ``"screen"`` elsewhere."""
-    return _style or "screen"
-
-
 def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     """Draw the runs that a config selects.
 
@@ -190,25 +144,27 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
     figure.numbers = _numbers(curves)
-    with style(config.style):
+    with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS]):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
     return figure
 
 
 def draw_on(panel: Axes, config: PlotConfig) -> None:
-    """Draw the runs that a config selects on axes of the caller's figure; the lines are labelled for its legend.
+    """Draw the runs that a config selects on axes of the caller's figure, with the caller's settings of matplotlib.
+
+    The lines are labelled for a legend.
 
     :raises UserError: no runs, an unknown column or colour, runs of several environments, or a size.
     """
     curves = _load(config, colors_of_others=True)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
-    styles = line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
+    line_styles = choose_line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
     if config.figsize:
         raise UserError("figsize is that of your own figure; leave it out with ax.")
-    with style(config.style):
-        _draw_env(panel, curves, config, styles, config.title)
+    with matplotlib.rc_context(SETTINGS):
+        _draw_env(panel, curves, config, line_styles, config.title)
         if config.legend == "inside":
             panel.legend(**INSIDE)
 
@@ -251,20 +207,20 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         by_env.setdefault(curve.group.env, []).append(curve)
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
-    is_paper = current_style() == "paper"
+    is_paper = config.style == "paper"
     width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
     figure.set_size_inches(*(config.figsize or (width, height * rows)))
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
-    styles = line_styles(curves, config.colors)
+    line_styles = choose_line_styles(curves, config.colors)
     for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
-        _draw_env(panel, members, config, styles, config.title if len(by_env) == 1 else None)
+        _draw_env(panel, members, config, line_styles, config.title if len(by_env) == 1 else None)
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(curves, styles)
+    entries = _legend_entries(curves, line_styles, with_seeds=not is_paper)
     if config.legend == "above":
         legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
@@ -278,12 +234,14 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
 
-def _draw_env(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, styles: Styles, title: str | None) -> None:
+def _draw_env(
+    panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles, title: str | None
+) -> None:
     """Draw the curves of one environment, with the texts of a config.
 
     :param title: None: name of the environment.
     """
-    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, styles)
+    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, line_styles, config.style)
     env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
     panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
     for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
@@ -297,17 +255,17 @@ def _set_typed(text: Text, typed: str) -> None:
     text.set_parse_math(is_mathtext(typed))
 
 
-def to_svg(curves: Sequence[GroupCurve], x: str, y: str, styles: Styles, with_legend: bool) -> str:
+def to_svg(curves: Sequence[GroupCurve], x: str, y: str, line_styles: LineStyles, with_legend: bool) -> str:
     """Return one panel as an SVG element, without background and with selectable text.
 
     :param curves: curves of one environment; those without points are left out.
-    :param styles: as :func:`line_styles` returns them.
+    :param line_styles: as :func:`choose_line_styles` returns them.
     """
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
+    with matplotlib.style.context([*STYLE_SHEETS["screen"], SETTINGS, {"svg.fonttype": "none"}]):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
-        _draw_panel(figure.subplots(), curves, x, y, styles)
+        _draw_panel(figure.subplots(), curves, x, y, line_styles)
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(curves, styles)))
+            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(curves, line_styles)))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -320,7 +278,7 @@ def axis_of(column: str) -> Axis:
     return AXES.get(column) or AXES.get(short_name(column)) or Axis(column.replace("_", " "))
 
 
-def line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> Styles:
+def choose_line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> LineStyles:
     """Return colour and dashes by the label of a group, which are the same for all environments.
 
     :param colors: colours in place of :data:`COLORS`; ``label=color`` is that of one group.
@@ -339,14 +297,16 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
     return dict(color.rsplit("=", 1) for color in colors if "=" in color)
 
 
-def _draw_panel(panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, styles: Styles) -> None:
+def _draw_panel(
+    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, line_styles: LineStyles, style: str = "screen"
+) -> None:
     """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
     x_axis, y_axis = axis_of(x), axis_of(y)
     drawn = [curve for curve in curves if curve.run_curves]
     for curve in drawn:
-        line_style, summary = styles[curve.group.label], curve.summary
+        line_style, summary = line_styles[curve.group.label], curve.summary
         color = line_style["color"]
-        if _shows_runs(curve, len(drawn)):
+        if _shows_runs(curve, len(drawn), style):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
@@ -366,16 +326,18 @@ def _draw_panel(panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, style
     panel.grid(alpha=0.3)
 
 
-def _shows_runs(curve: GroupCurve, groups: int) -> bool:
+def _shows_runs(curve: GroupCurve, groups: int, style: str = "screen") -> bool:
     """Return whether the runs of a group are drawn as thin lines, in a panel with this number of groups."""
-    has_room = groups <= MAX_WITH_RUNS and current_style() != "paper"
+    has_room = groups <= MAX_WITH_RUNS and style != "paper"
     return curve.n_seeds > 1 and (has_room or not curve.has_band)
 
 
-def _legend_entries(curves: Sequence[GroupCurve], styles: Styles) -> tuple[list[Line2D], list[str]]:
+def _legend_entries(
+    curves: Sequence[GroupCurve], line_styles: LineStyles, with_seeds: bool = True
+) -> tuple[list[Line2D], list[str]]:
     """Return the lines of a legend and their texts, one for each group."""
     lines, texts = [], []
-    for label, line_style in styles.items():
+    for label, line_style in line_styles.items():
         members = [curve for curve in curves if curve.group.label == label and curve.run_curves]
         if not members:
             continue
@@ -383,7 +345,7 @@ def _legend_entries(curves: Sequence[GroupCurve], styles: Styles) -> tuple[list[
         if all(len(curve.summary) == 1 for curve in members):
             line.set(linestyle="", marker="o")
         lines.append(line)
-        if current_style() != "paper":
+        if with_seeds:
             label += f" ({number_of_seeds([curve.n_seeds for curve in members])})"
         texts.append(textwrap.fill(escape_control(label), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
     return lines, texts

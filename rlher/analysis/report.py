@@ -19,7 +19,7 @@ from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
-from rlher.analysis.plotting import caption, line_styles, style, to_svg
+from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
 from rlher.analysis.tables import MISSING
 from rlher.composition.override_syntax import override_text
@@ -62,8 +62,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
         groups = _groups(config, studies)
         clips = embed(path for group in groups for run in group.runs for path in clips_of(run.folder))
     subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
-    with style("screen"):
-        page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
+    page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -130,15 +129,15 @@ def render(
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
     """Return an environment, its learning curves, and a small chart of each column whose numbers differ."""
-    styles = line_styles(curves)
+    line_styles = choose_line_styles(curves)
     training = {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in REPORTED:
         small = [aggregate(curve.group, X, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # else the chart shows nothing
-            training[column] = Markup(to_svg(small, X, column, styles, with_legend=False))
-    return env, Markup(to_svg(curves, X, Y, styles, with_legend=True)), training
+            training[column] = Markup(to_svg(small, X, column, line_styles, with_legend=False))
+    return env, Markup(to_svg(curves, X, Y, line_styles, with_legend=True)), training
 
 
 def _duration(run: LoadedRun) -> str:
