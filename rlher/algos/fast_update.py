@@ -14,7 +14,6 @@ from rlher.algos.networks import forward_bf16, has_batchable_layers, make_featur
 from rlher.algos.options import UpdateOptions
 from rlher.algos.training_loop import TrainingLoop
 from rlher.her import HerReplayBuffer
-from rlher.her.priorities import Priority
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
@@ -135,7 +134,7 @@ class FastUpdate(TrainingLoop):
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         buffer = self.replay_buffer
         overridden = _overridden_methods(type(self))
-        if isinstance(buffer, HerReplayBuffer) and type(buffer.priority).update is not Priority.update:
+        if isinstance(buffer, HerReplayBuffer) and buffer.priority.takes_errors():
             overridden.append(f"priority={type(buffer.priority).__name__}")
         return [*self.options.changed_learning_options(), *overridden]
 

@@ -1,7 +1,7 @@
 """Options of the fast update that Stable-Baselines3 does not have."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from rlher.core.errors import UserError
@@ -44,12 +44,11 @@ class UpdateOptions:
     bf16: bool = False
 
     def changed_learning_options(self) -> list[str]:
-        """Return ``name=value`` of the options that change what is learnt, and have no effect without the fast update.
+        """Return ``name=value`` of the options without which, that is without the fast update, another agent is learnt.
 
-        The target bounds are left out, which have none either.
+        Target bounds are no such option: they only speed up learning.
         """
-        ignored = ("target_q_bounds", "random_action", "random_action_hold", "q_filter", "overlap", "compile", "bf16")
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ignored}
+        values = {name: getattr(self, name) for name in ("target_policy_noise_schedule", "action_l2", "bc_weight")}
         return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]
 
 

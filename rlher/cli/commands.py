@@ -26,7 +26,7 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
-from rlher.config.plugins import plugin_values
+from rlher.config.plugins import WithPlugins
 from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config, single_run_config
 from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
@@ -291,24 +291,25 @@ def _print_check(result: "CheckResult") -> None:
     print("\n".join(lines))
 
 
-COMMANDS: dict[str, Command] = {
-    "check": Command("check", check),
-    "collect": Command("collect", collect),
-    "compare": Command("compare", compare),
-    "enjoy": Command("enjoy", enjoy),
-    "evaluate": Command("evaluate", evaluate),
-    "export": Command("export", export),
-    "list": Command("list", list_names),
-    "optimize": Command("optimize", optimize),
-    "plot": Command("plot", plot),
-    "report": Command("report", report),
-    "resume": Command("resume", resume, compose=compose_resumed),
-    "train": Command("train", train, sweep=train_sweep_runs),
-}
-"""All commands by name. An entry is all that a new one needs."""
-
-for of_plugin in plugin_values("COMMANDS"):
-    COMMANDS |= {name: Command(name, run) for name, run in of_plugin.items() if name not in COMMANDS}
+COMMANDS = WithPlugins(
+    "COMMANDS",
+    Command,
+    {
+        "check": Command("check", check),
+        "collect": Command("collect", collect),
+        "compare": Command("compare", compare),
+        "enjoy": Command("enjoy", enjoy),
+        "evaluate": Command("evaluate", evaluate),
+        "export": Command("export", export),
+        "list": Command("list", list_names),
+        "optimize": Command("optimize", optimize),
+        "plot": Command("plot", plot),
+        "report": Command("report", report),
+        "resume": Command("resume", resume, compose=compose_resumed),
+        "train": Command("train", train, sweep=train_sweep_runs),
+    },
+)
+"""Every command by name. An entry is all that a new one needs."""
 
 
 def commands_with_key(key: str) -> list[str]:

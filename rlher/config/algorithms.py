@@ -5,17 +5,13 @@ the argument of the Stable-Baselines3 constructor with its name, unless ``to=`` 
 torch.
 """
 
-import functools
-import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import experiment_key as key
 from rlher.config.key import with_default
-from rlher.config.plugins import plugin_values
-from rlher.core.console import warn
+from rlher.config.plugins import WithPlugins
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.user_code import import_object
 
@@ -207,42 +203,15 @@ def algorithm_of(path: str) -> str:
     raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
 
 
-class Algorithms(Mapping[str, Algorithm]):
-    """Algorithms by name, those of plugins included.
-
-    Plugins are imported at the first lookup, because they import this module.
-    """
-
-    def __init__(self, own: dict[str, Algorithm]) -> None:
-        self._own = own
-
-    @functools.cached_property
-    def _all(self) -> dict[str, Algorithm]:
-        algorithms = dict(self._own)
-        for name, entry in itertools.chain.from_iterable(each.items() for each in plugin_values("ALGORITHMS")):
-            if isinstance(entry, Algorithm):
-                algorithms.setdefault(name, entry)
-            else:
-                warn(f"the algorithm {name} of a plugin is left out: it is a {type(entry).__name__}, not an Algorithm.")
-        return algorithms
-
-    def __getitem__(self, name: str) -> Algorithm:
-        return self._all[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-
-ALGORITHMS = Algorithms(
+ALGORITHMS = WithPlugins(
+    "ALGORITHMS",
+    Algorithm,
     {
         "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
         "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
         "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
         "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
         "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
-    }
+    },
 )
 """Every algorithm, by the name that ``algo=`` takes."""

@@ -4,22 +4,49 @@ The module may have the attributes of :data:`ATTRIBUTES`. rlher's own names coun
 """
 
 import functools
+from collections import UserDict
 from collections.abc import Iterator
 from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import describe_error
 
 ATTRIBUTES = {"ALGORITHMS": dict, "CONF": Path, "COMMANDS": dict}
-"""Type of each attribute: entries of :data:`rlher.config.algorithms.ALGORITHMS`, a folder like ``conf/``, and functions
-like those of :mod:`rlher.cli.commands` by name."""
+"""Type of each attribute: entries of ``rlher.config.algorithms.ALGORITHMS``, a folder like ``conf/``, and entries of
+``rlher.cli.commands.COMMANDS``."""
 
 
 def plugin_values(attribute: str) -> Iterator[Any]:
     """Yield the value of one of :data:`ATTRIBUTES` for each plugin that has it."""
     return (getattr(plugin, attribute) for plugin in _plugins() if hasattr(plugin, attribute))
+
+
+class WithPlugins(UserDict):
+    """Entries by name: those of rlher, and then those that plugins add.
+
+    Plugins are imported at the first lookup, because they import rlher.
+
+    :param attribute: dictionary of the plugins, one of :data:`ATTRIBUTES`.
+    :param kind: class of an entry.
+    :param own: entries of rlher.
+    """
+
+    def __init__(self, attribute: str, kind: type, own: dict[str, Any]) -> None:
+        self._attribute, self._kind, self._own = attribute, kind, own
+
+    @functools.cached_property
+    def data(self) -> dict[str, Any]:  # type: ignore[override]
+        """All entries."""
+        entries = dict(self._own)
+        for name, entry in chain.from_iterable(each.items() for each in plugin_values(self._attribute)):
+            if isinstance(entry, self._kind):
+                entries.setdefault(name, entry)
+            else:
+                warn(f"{self._attribute}[{name!r}] of a plugin is left out: it is no {self._kind.__name__}.")
+        return entries
 
 
 @functools.cache
@@ -31,9 +58,6 @@ def _plugins() -> tuple[Any, ...]:
             for name, kind in ATTRIBUTES.items():
                 if not isinstance(getattr(plugin, name, kind()), kind):
                     raise TypeError(f"{name} is not a {kind.__name__}")
-            for name, run in getattr(plugin, "COMMANDS", {}).items():
-                if "config" not in get_type_hints(run):
-                    raise TypeError(f"the command {name} does not annotate its config")
         except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
         else:

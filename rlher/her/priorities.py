@@ -35,6 +35,11 @@ class Priority:
         self.options = json.loads(json.dumps({"priority": type(self).__name__, **options}, default=str))
         self.storage = storage
 
+    @classmethod
+    def takes_errors(cls) -> bool:
+        """Return whether the class defines :meth:`update`."""
+        return cls.update is not Priority.update
+
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids of transitions, and (count,) importance weights; None: no correction of the bias."""
         raise NotImplementedError
@@ -274,8 +279,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
             ids = ids.astype(np.int64)  # computing with ids overflows smaller types
         weights = None if weights is None else np.array(weights, np.float64)
         is_valid = ids.shape == (count,) and ids.dtype == np.int64 and priority.storage.is_stored(ids).all()
-        has_update = type(priority).update is not Priority.update
-        if is_valid and (weights is None or (weights.shape == (count,) and has_update)):
+        if is_valid and (weights is None or (weights.shape == (count,) and priority.takes_errors())):
             return ids, weights
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
@@ -300,7 +304,7 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
         cls = PRIORITIES[name]
     else:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    if cls.update is not Priority.update and cls.state_dict is Priority.state_dict:
+    if cls.takes_errors() and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls(storage, **options)
 

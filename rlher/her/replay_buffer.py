@@ -289,8 +289,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        takes_errors = type(self.priority).update is not Priority.update
-        return self._samples(ids, n_original, env, weights, demonstrations, ids if takes_errors else None)
+        indices = ids if self.priority.takes_errors() else None
+        return self._samples(ids, n_original, env, weights, demonstrations, indices)
 
     def _samples(
         self,

@@ -11,6 +11,7 @@ PLUGIN = '''
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlher.cli.command import Command
 from rlher.config.algorithms import Algorithm, DDPGConfig
 from rlher.config.key import experiment_key, section, with_default
 
@@ -34,7 +35,7 @@ def greet(config: GreetConfig, command_line: str) -> int:
     print("greetings")
     return 0
 
-COMMANDS = {"greet": greet}
+COMMANDS = {"greet": Command("greet", greet)}
 ALGORITHMS = {
     "mine": Algorithm(MineConfig, "my_models:Mine", "my_models:Plain", "continuous"),
     "unused": Algorithm(MineConfig, "rlher.algos:DDPG", "my_models:Plain", "continuous"),
@@ -82,7 +83,7 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     listed = run(plugin, "list")
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed.stdout] == []
-    assert "algorithm class" in listed.stderr
+    assert "'class'" in listed.stderr
     assert run(plugin, "greet").stdout == "greetings\n"
     assert "tone.loud" in run(plugin, "greet", "--help").stdout
     words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
@@ -102,9 +103,16 @@ def test_a_plugin_may_be_imported_before_rlher(plugin: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["import nothing_of_the_name", "raise SystemExit(3)", "ALGORITHMS = ['x']", "COMMANDS = {'greet': len}"]
+    ("text", "named"),
+    [
+        ("import nothing_of_the_name", "my_plugin"),
+        ("raise SystemExit(3)", "my_plugin"),
+        ("ALGORITHMS = ['x']", "my_plugin"),
+        ("COMMANDS = {'greet': len}", "greet"),
+        ("from rlher.cli.command import Command; COMMANDS = {'greet': Command('greet', len)}", "my_plugin"),
+    ],
 )
-def test_broken_plugin_is_left_out(plugin: Path, text: str) -> None:
+def test_broken_plugin_is_left_out(plugin: Path, text: str, named: str) -> None:
     plugin.joinpath("my_plugin.py").write_text(text)
     listed = run(plugin, "list", "algos")
-    assert (listed.returncode, "my_plugin" in listed.stderr) == (0, True), listed.stderr
+    assert (listed.returncode, named in listed.stderr) == (0, True), listed.stderr

@@ -56,7 +56,9 @@ def test_modules_exist(name: str) -> None:
 
 
 def importable(dotted: str) -> bool:
-    """Return whether a dotted name is a module, or an attribute of one."""
+    """Return whether a dotted name is a module, an attribute of one, or a style sheet."""
+    if (ROOT / dotted.replace(".", "/")).with_suffix(".mplstyle").exists():
+        return True
     try:
         if importlib.util.find_spec(dotted):
             return True
