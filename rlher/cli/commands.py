@@ -293,7 +293,6 @@ def _print_check(result: "CheckResult") -> None:
 
 COMMANDS = WithPlugins(
     "COMMANDS",
-    Command,
     {
         "check": Command("check", check),
         "collect": Command("collect", collect),

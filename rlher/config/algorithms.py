@@ -205,7 +205,6 @@ def algorithm_of(path: str) -> str:
 
 ALGORITHMS = WithPlugins(
     "ALGORITHMS",
-    Algorithm,
     {
         "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
         "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),

@@ -4,10 +4,9 @@ The module may have the attributes of :data:`ATTRIBUTES`. rlher's own names coun
 """
 
 import functools
-from collections import UserDict
+from collections import ChainMap, UserDict
 from collections.abc import Iterator
 from importlib.metadata import entry_points
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +29,16 @@ class WithPlugins(UserDict):
     Plugins are imported at the first lookup, because they import rlher.
 
     :param attribute: dictionary of the plugins, one of :data:`ATTRIBUTES`.
-    :param kind: class of an entry.
     :param own: entries of rlher.
     """
 
-    def __init__(self, attribute: str, kind: type, own: dict[str, Any]) -> None:
-        self._attribute, self._kind, self._own = attribute, kind, own
+    def __init__(self, attribute: str, own: dict[str, Any]) -> None:
+        self._attribute, self._own = attribute, own
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
         """All entries."""
-        entries = dict(self._own)
-        for name, entry in chain.from_iterable(each.items() for each in plugin_values(self._attribute)):
-            if isinstance(entry, self._kind):
-                entries.setdefault(name, entry)
-            else:
-                warn(f"{self._attribute}[{name!r}] of a plugin is left out: it is no {self._kind.__name__}.")
-        return entries
+        return self._own | dict(ChainMap(*plugin_values(self._attribute))) | self._own
 
 
 @functools.cache

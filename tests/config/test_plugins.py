@@ -39,7 +39,6 @@ COMMANDS = {"greet": Command("greet", greet)}
 ALGORITHMS = {
     "mine": Algorithm(MineConfig, "my_models:Mine", "my_models:Plain", "continuous"),
     "unused": Algorithm(MineConfig, "rlher.algos:DDPG", "my_models:Plain", "continuous"),
-    "class": MineConfig,
 }
 CONF = Path(__file__).parent / "conf"
 '''
@@ -83,7 +82,6 @@ def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     listed = run(plugin, "list")
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed.stdout] == []
-    assert "'class'" in listed.stderr
     assert run(plugin, "greet").stdout == "greetings\n"
     assert "tone.loud" in run(plugin, "greet", "--help").stdout
     words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
@@ -103,16 +101,15 @@ def test_a_plugin_may_be_imported_before_rlher(plugin: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    "text",
     [
-        ("import nothing_of_the_name", "my_plugin"),
-        ("raise SystemExit(3)", "my_plugin"),
-        ("ALGORITHMS = ['x']", "my_plugin"),
-        ("COMMANDS = {'greet': len}", "greet"),
-        ("from rlher.cli.command import Command; COMMANDS = {'greet': Command('greet', len)}", "my_plugin"),
+        "import nothing_of_the_name",
+        "raise SystemExit(3)",
+        "ALGORITHMS = ['x']",
+        "from rlher.cli.command import Command; COMMANDS = {'greet': Command('greet', len)}",
     ],
 )
-def test_broken_plugin_is_left_out(plugin: Path, text: str, named: str) -> None:
+def test_broken_plugin_is_left_out(plugin: Path, text: str) -> None:
     plugin.joinpath("my_plugin.py").write_text(text)
     listed = run(plugin, "list", "algos")
-    assert (listed.returncode, named in listed.stderr) == (0, True), listed.stderr
+    assert (listed.returncode, "my_plugin" in listed.stderr) == (0, True), listed.stderr
