@@ -123,7 +123,7 @@ class Run:
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….
         :raises UserError: there is no model, or a key is invalid.
         """
-        from rlher.demonstrations.enjoy import watch
+        from rlher.playing.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
         return watch(compose(EnjoyConfig, overrides)).video

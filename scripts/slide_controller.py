@@ -11,7 +11,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from rlher.demonstrations.scripted import (
+from rlher.playing.controllers import (
     FETCH_GAIN,
     PUSH_CONTACT_HEIGHT,
     PUSH_PLACED,

@@ -156,7 +156,7 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
     """
-    from rlher.demonstrations.enjoy import watch
+    from rlher.playing.enjoy import watch
 
     watched = watch(config)
     if config.json:
@@ -172,9 +172,9 @@ def collect(config: CollectConfig, command_line: str) -> int:
     :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
     :raises UserError: there is nothing to play, or nothing to write.
     """
-    from rlher.demonstrations import collecting
+    from rlher.playing.collect import collect_dataset
 
-    dataset = collecting.collect(config)
+    dataset = collect_dataset(config)
     if config.json:
         rates = {"success_rate": dataset.successes / dataset.played}
         print(json.dumps(asdict(dataset) | rates, default=str))

@@ -1,5 +1,6 @@
-"""Demonstrations: scripted controllers, collecting episodes, and datasets in Minari's format.
+"""Demonstrations: datasets in Minari's format.
 
-The replay buffer stores them (:mod:`rlher.her.trajectories`), training learns from them
-(:mod:`rlher.training.learning_from_demonstrations`), and their config keys are in :mod:`rlher.config.her`.
+`rlher collect` (:mod:`rlher.playing.collect`) writes them. The replay buffer stores them
+(:mod:`rlher.her.trajectories`), training learns from them (:mod:`rlher.training.learning_from_demonstrations`), and
+their config keys are in :mod:`rlher.config.her`.
 """

@@ -6,11 +6,11 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
-from rlher.demonstrations.episode_sources import load_controller
-from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import play_episodes
+from rlher.playing.controllers import SCRIPTED_CONTROLLERS
+from rlher.playing.episode_sources import load_controller
 from tests.support.tiers import slow_except
 
 LEAST = {"FetchPush": 0.9, "FetchPickAndPlace": 0.95}

@@ -3,7 +3,7 @@
 A controller is a function from an observation to an action, or a class whose objects are such functions. An object is
 made with the environment as its argument; if it has a method ``reset``, that is called before each episode.
 
-The controllers of rlher are in :mod:`rlher.demonstrations.scripted`.
+The controllers of rlher are in :mod:`rlher.playing.controllers`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,11 +24,11 @@ from rlher.core.errors import UserError, damaged_if_it_raises, describe_error, d
 from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
-from rlher.demonstrations.scripted import SCRIPTED_CONTROLLERS
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.agent import find_agent, task_policy, without_training_aids
 from rlher.evaluation.rollout import Policy
+from rlher.playing.controllers import SCRIPTED_CONTROLLERS
 
 SCRIPTED = "scripted"
 """Value of ``controller=`` for the controller that comes with rlher."""

@@ -15,9 +15,9 @@ from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
 from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
-from rlher.demonstrations.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
+from rlher.playing.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.run.metadata import package_versions
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Collected:
     interrupted: bool
 
 
-def collect(config: CollectConfig) -> Collected:
+def collect_dataset(config: CollectConfig) -> Collected:
     """Play episodes, and write the ones that are kept.
 
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
