@@ -7,7 +7,7 @@ from pathlib import Path
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.core.errors import UserError
-from rlher.core.reading import read_json
+from rlher.core.reading import read_json, read_text
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -100,8 +100,8 @@ def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | 
 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    # Before the config is signed: a folder that was written elsewhere or edited must give no commands.
-    earlier = read_commands(run.folder)
+    # Before the config is signed: commands that were written elsewhere become comments, because people copy commands.
+    earlier = read_commands(run.folder) or [f"# {line}" for line in read_text(run.folder / COMMAND).splitlines()]
     run.write_config()
     write_text(run.folder / COMMAND, "\n".join([*earlier, command_line, ""]))
     meta = read_json(run.folder / METADATA)

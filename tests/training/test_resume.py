@@ -535,6 +535,8 @@ def test_keys_that_do_not_affect_learning_may_change(rlher, stopped: Path) -> No
     again = rlher("train", "--resume", str(stopped), *same, "checkpoint.minutes=1", "--threads", "2", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["timesteps"] == 250
+    commands = (stopped / "command.txt").read_text().splitlines()
+    assert [line[:2] for line in commands] == ["# ", "rl"], "those of an edited folder are comments"
 
 
 def test_a_run_that_is_being_trained_is_refused(rlher, stopped: Path) -> None:
