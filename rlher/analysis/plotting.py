@@ -153,16 +153,14 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure, with the caller's settings of matplotlib.
 
-    The lines are labelled for a legend.
+    The lines are labelled for a legend. ``figsize`` and ``style`` are those of the figure.
 
-    :raises UserError: no runs, an unknown column or colour, runs of several environments, or a size.
+    :raises UserError: no runs, an unknown column or colour, or runs of several environments.
     """
     curves = _load(config, colors_of_others=True)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     line_styles = choose_line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
-    if config.figsize:
-        raise UserError("figsize is that of your own figure; leave it out with ax.")
     with matplotlib.rc_context(SETTINGS):
         _draw_env(panel, curves, config, line_styles, config.title)
         if config.legend == "inside":

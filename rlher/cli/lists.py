@@ -51,9 +51,9 @@ def agents() -> list[Row]:
     rows = []
     for name in lookup.agent_names():
         config = run_folder.read_config(lookup.agent_folder(name))
-        best = read_json(lookup.agent_folder(name) / RESULT).get("best", {})
-        success = "–" if "success_rate" not in best else "{success_rate:.0%} of {episodes} episodes".format(**best)
-        rows.append({"agent": name, "env": config.env.id, "success": success, "steps": best.get("timesteps", "–")})
+        best = read_json(lookup.agent_folder(name) / RESULT)["best"]
+        success = "{success_rate:.0%} of {episodes} episodes".format(**best)
+        rows.append({"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]})
     return rows
 
 

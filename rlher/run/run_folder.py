@@ -26,7 +26,7 @@ from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, damaged_if_it_raises, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import dump_yaml, read_text, read_yaml
-from rlher.core.writing import display_path, sync, user_error_on_write, write_json, write_text
+from rlher.core.writing import display_path, user_error_on_write, write_json, write_text
 from rlher.run.metadata import describe_run
 
 CONFIG = "config.yaml"
@@ -168,8 +168,6 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         # The config comes last, because then `rlher resume` in another terminal finds the run. The caller of this
         # function locks the run at once.
         run.write_config()
-        for path in (folder, parent, parent.parent):
-            sync(path)
     return run
 
 

@@ -259,9 +259,8 @@ def test_curves_are_drawn_on_axes_of_ones_own(make_run: Make) -> None:
     assert labels == ["HER", "again", "third"]
     assert handles[1].get_color() == "navy"
     assert len({each.get_color() for each in handles}) == 3
-    for runs, keys in ((folders, {}), (folders[0], {"figsize": [3, 2]})):
-        with pytest.raises(UserError):
-            rlher.plot(runs, ax=first, **keys)
+    with pytest.raises(UserError):
+        rlher.plot(folders, ax=first)
 
 
 def test_plots_leave_the_settings_of_matplotlib_alone(make_run: Make, tmp_path: Path) -> None:

@@ -73,10 +73,10 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## Results", "## Usage", "## Training"]
 
 
-def test_commands_of_a_stranger_name_no_code_after_a_resume_either(rlher, untrusted: Path) -> None:
+def test_commands_of_a_stranger_are_comments_after_a_resume(rlher, untrusted: Path) -> None:
     (untrusted / "command.txt").write_text("rlher train env.modules=[evil]\n")
     assert rlher("train", "--resume", str(untrusted), "total_timesteps=+9").code == 0
-    assert (untrusted / "command.txt").read_text().startswith("rlher resume")
+    assert (untrusted / "command.txt").read_text().startswith("# rlher train")
 
 
 def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_path: Path) -> None:
