@@ -1,9 +1,12 @@
-"""A controller for FetchSlide, which tries its strike in the simulator before it makes it.
+r"""Controllers for FetchSlide, the first of which tries its strike in the simulator before it makes it.
 
     PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:Slide --episodes 200
+    PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:VariedSlide --episodes 4000 \
+        --output demos/slide-v0
 
-It succeeds in 95 % of episodes. Its strikes are fragile: with noise of 0.05 in each action they succeed in 39 %, so an
-agent cannot clone them well, see "FetchSlide" in docs/benchmarks.md.
+`Slide` succeeds in 95 % of episodes. Its strikes are fragile: with noise of 0.05 in each action they succeed in 39 %,
+so an agent cannot clone them well. `VariedSlide` succeeds in a third, and shows where a puck stops after many kinds of
+strikes, from which an agent learns by hindsight; see "FetchSlide" in docs/benchmarks.md.
 """
 
 from typing import Any
@@ -90,14 +93,10 @@ class Slide:
 
     def _plan(self, observation: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
         """Return the arguments of the first strike that stops close enough, or else of the one that stops closest."""
-        x, y, _ = observation["desired_goal"] - observation["achieved_goal"]
-        distance, angle, rng = np.hypot(x, y), np.arctan2(y, x), np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         best, least = (np.ones(2), 0), np.inf
         for scale in np.linspace(0, 1, self.TRIES):
-            turn, faster, longer = scale * rng.normal(size=3) * (0.2, 0.25, 4.0)
-            size = np.clip(1.3 * np.sqrt(distance) * (1 + faster), 0.25, 1.4)
-            action = size * np.array([np.cos(angle + turn), np.sin(angle + turn)])
-            strike = action, max(0, round(12 * distance + longer))
+            strike = _varied_strike(observation, scale * rng.normal(size=3))
             if (miss := self._simulate(observation, Strike(*strike))) < least:
                 best, least = strike, miss
             if miss < self.CLOSE:
@@ -119,3 +118,30 @@ class Slide:
         mujoco.mj_setState(env.model, env.data, state, whole)
         mujoco.mj_forward(env.model, env.data)
         return float(np.linalg.norm(observation["achieved_goal"] - goal))
+
+
+class VariedSlide(Slide):
+    """Plans a third of its strikes with fewer tries, and makes random variations of the formula's strike else."""
+
+    TRIES = 25
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._rng = np.random.default_rng(0)
+
+    def _plan(self, observation: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
+        if self._rng.random() < 0.33:
+            return super()._plan(observation)
+        return _varied_strike(observation, self._rng.normal(size=3))
+
+
+def _varied_strike(observation: dict[str, np.ndarray], variation: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the arguments of a strike towards the goal whose direction, speed and length are varied.
+
+    :param variation: (3,) in standard deviations.
+    """
+    x, y, _ = observation["desired_goal"] - observation["achieved_goal"]
+    turn, faster, longer = variation * (0.2, 0.25, 4.0)
+    distance, angle = np.hypot(x, y), np.arctan2(y, x) + turn
+    size = np.clip(1.3 * np.sqrt(distance) * (1 + faster), 0.25, 1.4)
+    return size * np.array([np.cos(angle), np.sin(angle)]), max(0, round(12 * distance + longer))
