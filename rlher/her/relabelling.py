@@ -77,18 +77,7 @@ class Relabeller:
         storage = self.storage
         if not len(ids):
             return storage.next_achieved[:0]
-        chosen = self.strategy(
-            GoalRequest(
-                ids=ids,
-                episode_first_ids=storage.first_id.take(episodes),
-                episode_last_ids=storage.last_id.take(episodes),
-                rng=rng,
-                n_stored=storage.n_transitions,
-                sample_transitions=lambda count: storage.sample(count, rng),
-                achieved_goals=lambda ids: storage.next_achieved[storage.positions(ids)],
-                is_stored=storage.is_stored,
-            )
-        )
+        chosen = self.strategy(GoalRequest(ids, episodes, storage, rng))
         positions = storage.positions(transitions_of(chosen))
         goals = storage.next_achieved.take(positions, axis=0)
         if storage.layout.goal_parts > 1:

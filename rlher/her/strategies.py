@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import bind_arguments, import_object
-from rlher.her.storage import Ids
+from rlher.her.storage import Ids, Storage
 
 ORIGINAL = "original"
 """Name of :func:`original` in a mix."""
@@ -35,31 +35,41 @@ DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
 """Weights of the strategy ``mix``, where none are given."""
 
 
-@dataclass(slots=True)
+@dataclass
 class GoalRequest:
     """Input of a strategy: n transitions that need a new goal.
 
     :param ids: (n,) ids of the transitions.
-    :param episode_first_ids: (n,) ids of the first transitions of their episodes.
-    :param episode_last_ids: (n,) ids of the last transitions of their episodes; of the newest ones while these run.
+    :param episodes: (n,) numbers of their episodes.
+    :param storage: all stored transitions.
     :param rng: the buffer's generator.
-    :param n_stored: number of stored transitions.
-    :param sample_transitions: returns the given number of ids, sampled uniformly from all stored transitions.
-    :param achieved_goals: returns the goals (m, …) that were achieved after the transitions with these (m,) ids.
-    :param is_stored: returns (m,) whether these (m,) numbers are ids of stored transitions.
     """
 
     ids: Ids
-    episode_first_ids: Ids
-    episode_last_ids: Ids
+    episodes: NDArray[np.integer]
+    storage: Storage
     rng: np.random.Generator
-    n_stored: int
-    sample_transitions: Callable[[int], Ids]
-    achieved_goals: Callable[[Ids], NDArray]
-    is_stored: Callable[[Ids], NDArray[np.bool_]]
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def episode_first_ids(self) -> Ids:
+        """The (n,) ids of the first stored transitions of the episodes."""
+        return self.storage.first_id.take(self.episodes)
+
+    @property
+    def episode_last_ids(self) -> Ids:
+        """The (n,) ids of the last transitions of the episodes; of the newest ones while these run."""
+        return self.storage.last_id.take(self.episodes)
+
+    def sample_transitions(self, count: int) -> Ids:
+        """Return ids sampled uniformly from all stored transitions."""
+        return self.storage.sample(count, self.rng)
+
+    def achieved_goals(self, ids: Ids) -> NDArray:
+        """Return the goals (m, …) that were achieved after the transitions with these (m,) ids."""
+        return self.storage.next_achieved[self.storage.positions(ids)]
 
 
 def desired_goal_of(ids: Ids) -> Ids:
@@ -86,8 +96,9 @@ def future(request: GoalRequest) -> Ids:
     This transition is included as in SB3, so that one-step episodes can be relabelled (stable-baselines #578), and the
     last achieved goal can be chosen (stable-baselines #666).
     """
-    steps_left = request.episode_last_ids - request.ids + 1
-    return request.episode_last_ids - (request.rng.random(len(request)) * steps_left).astype(np.int64)
+    last_ids = request.episode_last_ids
+    steps_left = last_ids - request.ids + 1
+    return last_ids - (request.rng.random(len(request)) * steps_left).astype(np.int64)
 
 
 def final(request: GoalRequest) -> Ids:
@@ -97,8 +108,9 @@ def final(request: GoalRequest) -> Ids:
 
 def episode(request: GoalRequest) -> Ids:
     """Sample uniformly from all goals that the episode achieved, before or after this transition."""
-    length = request.episode_last_ids - request.episode_first_ids + 1
-    return request.episode_last_ids - (request.rng.random(len(request)) * length).astype(np.int64)
+    last_ids = request.episode_last_ids
+    length = last_ids - request.episode_first_ids + 1
+    return last_ids - (request.rng.random(len(request)) * length).astype(np.int64)
 
 
 def random(request: GoalRequest) -> Ids:
@@ -147,7 +159,7 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
     :param start: number of stored transitions from which on the weights count; with fewer, as :func:`future`. mrl
         starts FetchSlide's mix at 25,000.
     """
-    if request.n_stored < start:
+    if request.storage.n_transitions < start:
         return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
     chosen = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
@@ -155,8 +167,7 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
     for index, (strategy, _) in enumerate(strategies):
         rows = np.flatnonzero(chosen == index)
         if rows.size:
-            ids = {name: getattr(request, name)[rows] for name in ("ids", "episode_first_ids", "episode_last_ids")}
-            goals[rows] = strategy(replace(request, **ids))
+            goals[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
     return goals
 
 
@@ -226,7 +237,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     what = describe_value(returned)
     if chosen.shape == (len(request),) and chosen.dtype.kind in "iu":
         chosen = chosen.astype(np.int64)  # computing with ids overflows smaller types
-        is_valid = request.is_stored(transitions_of(chosen))
+        is_valid = request.storage.is_stored(transitions_of(chosen))
         if is_valid.all():
             return chosen
         what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"

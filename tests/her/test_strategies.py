@@ -1,6 +1,7 @@
 """Which goals the strategies draw, and how often."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,16 +25,9 @@ RANGES = {  # transitions of an episode of T steps whose outcome may be the goal
 
 
 def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
-    request = GoalRequest(
-        ids=np.full(count, first + t),
-        episode_first_ids=np.full(count, first),
-        episode_last_ids=np.full(count, first + T - 1),
-        rng=np.random.default_rng(0),
-        n_stored=20,
-        sample_transitions=lambda n: np.full(n, 7),
-        achieved_goals=lambda ids: ids[:, None],
-        is_stored=lambda ids: ids >= 0,
-    )
+    episode = {"first_id": np.array([first]), "last_id": np.array([first + T - 1])}
+    storage = SimpleNamespace(**episode, n_transitions=20, sample=lambda n, rng: np.full(n, 7))
+    request = GoalRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0))
     return resolve_strategy(name, gamma=gamma, **options)(request) - first
 
 
