@@ -50,8 +50,8 @@ class Relabeller:
         has_parts = self.storage.layout.goal_parts > 1
         # With relay sub-goals a step may change the goal. A row holds the goal before the step and the reward under the
         # goal after it. So all rewards are recomputed, not only the virtual ones.
-        first_recomputed = 0 if has_parts else n_original
-        if first_recomputed < len(ids):
+        recomputed = slice(0 if has_parts else n_original, None)
+        if len(ids[recomputed]):
             self.reward_and_done.observe_new()
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
@@ -61,14 +61,14 @@ class Relabeller:
         # Goals in rows may have been rounded to float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
         if self.n_steps > 1:
-            return self._sum_steps(ids, rows, goals, first_recomputed)
+            return self._sum_steps(ids, rows, goals, recomputed)
         next_obs = self.storage.next_obs(ids, rows["episode"])
-        next_obs[DESIRED_GOAL][first_recomputed:] = goals
+        next_obs[DESIRED_GOAL][recomputed] = goals
         rewards = rows["reward"].copy()
         dones = rows["terminated"].astype(np.float32)
         if len(goals):
-            rewards[first_recomputed:], dones[first_recomputed:] = self.reward_and_done.rewards_and_dones(
-                positions[first_recomputed:], rows[first_recomputed:], goals
+            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
+                positions[recomputed], rows[recomputed], goals
             )
         return RelabelledBatch(rows, next_obs, rewards, dones, None)
 
@@ -87,14 +87,14 @@ class Relabeller:
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
-    def _sum_steps(self, ids: Ids, rows: NDArray, goals: NDArray, first_recomputed: int) -> RelabelledBatch:
+    def _sum_steps(self, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice) -> RelabelledBatch:
         """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
         n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
 
         :param goals: goals under which rewards are recomputed at every step.
-        :param first_recomputed: index of the transition that the first of these goals belongs to.
+        :param recomputed: the transitions that these goals belong to.
         """
         window = ids[:, None] + np.arange(self.n_steps)
         last = self.storage.last_id.take(rows["episode"])[:, None]
@@ -103,15 +103,15 @@ class Relabeller:
         rewards = steps["reward"].astype(np.float64)
         dones = steps["terminated"].astype(np.float32)
         if len(goals):
-            flat_positions = positions[first_recomputed:].reshape(-1)
-            flat_steps = steps[first_recomputed:].reshape(-1)
+            flat_positions = positions[recomputed].reshape(-1)
+            flat_steps = steps[recomputed].reshape(-1)
             goal_of_step = np.repeat(goals, self.n_steps, axis=0)
             new = self.reward_and_done.rewards_and_dones(flat_positions, flat_steps, goal_of_step)
-            rewards[first_recomputed:] = new[0].reshape(-1, self.n_steps)
-            dones[first_recomputed:] = new[1].reshape(-1, self.n_steps)
+            rewards[recomputed] = new[0].reshape(-1, self.n_steps)
+            dones[recomputed] = new[1].reshape(-1, self.n_steps)
         returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
         next_obs = self.storage.next_obs(ids + taken - 1, rows["episode"])
-        next_obs[DESIRED_GOAL][first_recomputed:] = goals
+        next_obs[DESIRED_GOAL][recomputed] = goals
         return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
