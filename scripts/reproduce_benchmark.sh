@@ -29,8 +29,8 @@ pickplace-clone200-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick200-v
 umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3
-panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3 env.fall_height=null
-panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3 env.fall_height=null
+panda-push-relay-ddpg|algo=ddpg env=PandaPush-v3
+panda-pickplace-relay-ddpg|algo=ddpg env=PandaPickAndPlace-v3
 panda-slide-ddpg|algo=ddpg env=PandaSlide-v3 algo.net_arch=[256,256,256] algo.action_noise=0.2 algo.random_action=0.2 algo.action_l2=0.1 n_envs=4 algo.gradient_steps=1 total_timesteps=100000 eval.freq=10000|0,1
 hand-sac|algo=sac env=HandReach-v3
 reach-ddpg|algo=ddpg env=FetchReach-v4
