@@ -100,15 +100,7 @@ def test_a_plugin_may_be_imported_before_rlher(plugin: Path) -> None:
     subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(plugin)}, check=True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import no_such",
-        "raise SystemExit(3)",
-        "ALGORITHMS = ['x']",
-        "import rlher.cli.command as c; c.Command('x', len)",
-    ],
-)
+@pytest.mark.parametrize("text", ["import no_such", "raise SystemExit(3)", "ALGORITHMS = ['x']"])
 def test_broken_plugin_is_left_out(plugin: Path, text: str) -> None:
     plugin.joinpath("my_plugin.py").write_text(text)
     listed = run(plugin, "list", "algos")
