@@ -216,17 +216,11 @@ def _overridden_methods(model_class: type) -> list[str]:
 
     Methods that Stable-Baselines3 or :class:`TrainingLoop` defines are left out: they are called in any case.
     """
-    always_called: set[str] = set()
-    of_fast_update: set[str] = set()
-    overridden: set[str] = set()
-    for base in reversed(model_class.__mro__):
-        if issubclass(base, FastUpdate) and base.__module__.startswith("rlher."):
-            of_fast_update |= vars(base).keys() - always_called
-        elif of_fast_update:
-            overridden |= vars(base).keys() & of_fast_update
-        else:
-            always_called |= vars(base).keys()
-    return sorted(overridden)
+    bases = model_class.__mro__
+    own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
+    always_called = {name for base in bases[own:] if not issubclass(base, FastUpdate) for name in vars(base)}
+    outside = {name for base in bases[:own] for name in vars(base) if hasattr(bases[own], name)}
+    return sorted(outside - always_called)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -127,13 +127,13 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
 
     :param overrides: overrides of the command line; they choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
-        several algorithms or environments are chosen.
+        no algorithm, or several algorithms or environments are chosen.
     """
     algos, envs = (overrides.get(group) or [""] for group in ("algo", "env"))
-    if len(algos) > 1 or len(envs) > 1:
-        raise UserError(f"{path} has the values of one environment for one algorithm; run a command for each.")
+    if len(algos) > 1 or len(envs) > 1 or not algos[0]:
+        raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
     env = str(envs[0])
-    algo = expand_overrides({"algo": algos[0]})["algo"] if algos[0] else ""  # of a class of the user's own, its base's
+    algo = expand_overrides({"algo": algos[0]})["algo"]  # of a class of the user's own, its base's
     entries = read_mapping(path)
     entry = entries.get(env, entries.get("default"))
     if not isinstance(entry, dict):

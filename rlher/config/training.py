@@ -3,7 +3,7 @@
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
-from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.key import (
@@ -150,6 +150,18 @@ class TrainConfig:
     )
     record: bool = config_key(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = config_key(False, "print the result as JSON on stdout")
+
+    def validate(self) -> None:
+        """Raise UserError for cloning without demonstrations or actor, and for a run without anything to learn from."""
+        demos = self.demos
+        cloning = {"demos.bc_weight": demos.bc_weight, "demos.pretrain_updates": demos.pretrain_updates}
+        for name, value in cloning.items():
+            if value and demos.path is None:
+                raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
+            if value and not isinstance(self.algo, ActorCriticConfig):
+                raise UserError(f"{name}={value} cannot be used: algo={self.algo.name} has no actor; leave it out.")
+        if not (self.total_timesteps or demos.pretrain_updates):
+            raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_updates.")
 
     @property
     def title(self) -> str:

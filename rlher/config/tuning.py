@@ -77,6 +77,7 @@ class OptimizeConfig(LauncherConfig):
 
     def validate(self) -> None:
         """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""
+        super().validate()
         if self.storage is not None and hide_password(self.storage) == "***":
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")

@@ -32,7 +32,7 @@ from types import ModuleType
 from typing import Any
 
 from rlher.core.console import warn
-from rlher.core.errors import RunError, UserError
+from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.signals import blocked_run_signals, leave_signals_to_main_process
 
 BUILD_SECONDS = 300.0
@@ -234,7 +234,11 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
         answer = "raised", _portable(error)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            pipe.send(answer)
+            try:
+                pipe.send(answer)
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                problem = RunError(f"it returned what cannot be sent to another process: {first_line(error)}")
+                pipe.send(("raised", _portable(problem)))
             method, arguments = pipe.recv()
             try:
                 answer = "returned", getattr(service, method)(*arguments)

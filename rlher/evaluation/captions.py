@@ -81,7 +81,9 @@ def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> 
         return f"distance {-float(reward):.2f}"
     achieved, desired = observation["achieved_goal"], observation["desired_goal"]
     space = env.observation_space["desired_goal"]  # type: ignore[index]
-    is_binary = isinstance(space, spaces.MultiBinary) or bool((space.low == 0).all() and (space.high == 1).all())
+    is_binary = isinstance(space, spaces.MultiBinary) or (
+        isinstance(space, spaces.Box) and bool((space.low == 0).all() and (space.high == 1).all())
+    )
     if is_binary and np.isin([achieved, desired], (0, 1)).all():  # coordinates may be 0 and 1 by chance
         return f"{(achieved != desired).sum()} of {desired.size} bits wrong"
     return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"

@@ -10,7 +10,6 @@ from gymnasium import spaces
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.training_loop import TrainingLoop
-from rlher.config.algorithms import ActorCriticConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -22,18 +21,6 @@ from rlher.training.progress import TrainingProgress
 
 CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
-
-
-def validate_demonstrations(config: TrainConfig) -> None:
-    """Raise UserError for cloning without demonstrations or actor, and for a run without anything to learn from."""
-    demos = config.demos
-    for name, value in {"demos.bc_weight": demos.bc_weight, "demos.pretrain_updates": demos.pretrain_updates}.items():
-        if value and demos.path is None:
-            raise UserError(f"{name}={value} needs demonstrations; add demos=<dataset>.")
-        if value and not isinstance(config.algo, ActorCriticConfig):
-            raise UserError(f"{name}={value} cannot be used: algo={config.algo.name} has no actor; leave it out.")
-    if not (config.total_timesteps or demos.pretrain_updates):
-        raise UserError("total_timesteps=0 trains nothing; set demos.pretrain_updates.")
 
 
 def add_demonstrations(config: TrainConfig, model: TrainingLoop, observation_space: spaces.Dict) -> str:

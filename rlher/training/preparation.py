@@ -22,7 +22,7 @@ from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.defaults import resolve_defaults
-from rlher.training.learning_from_demonstrations import add_demonstrations, validate_demonstrations
+from rlher.training.learning_from_demonstrations import add_demonstrations
 from rlher.training.loggers import require_installed
 
 
@@ -59,7 +59,6 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
     working_folder = Path.cwd()
     require_usable_device(config.device)
     require_installed(config.logger)
-    validate_demonstrations(config)
     initial = _initial_model(config) if config.init_from and not from_checkpoint else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     env, env_notes = _checked_env(config.env, from_checkpoint)

@@ -13,7 +13,6 @@ from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
-from rlher.training.loggers import TrackerWriter
 from rlher.training.messages import print_header
 from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
@@ -42,14 +41,11 @@ def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[
         _require_steps_left(run, config, checkpoint, damaged)
         with prepare(config, from_checkpoint=checkpoint is not None) as setup:
             run = RunFolder(run.folder, setup.config)
-            trainer = Trainer(run, setup)
-            if checkpoint is not None:
-                trainer.restore(checkpoint)
-            tracker = TrackerWriter(run) if config.logger != "none" else None
-            # Nothing is written before, because both may fail.
+            trainer = Trainer(run, setup, checkpoint=checkpoint)
+            # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
             print_header(run, [start_text, *damaged, *setup.notes])
-            return run, trainer.run_to_end(tracker)
+            return run, trainer.run_to_end()
 
 
 def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:

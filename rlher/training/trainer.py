@@ -46,12 +46,12 @@ def train_new_run(
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                tracker = TrackerWriter(run) if run.config.logger != "none" else None
+                trainer = Trainer(run, setup, on_evaluation, evaluate_at_end)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise
             print_header(run, setup.notes)
-            return run, Trainer(run, setup, on_evaluation, evaluate_at_end).run_to_end(tracker)
+            return run, trainer.run_to_end()
 
 
 class Trainer:
@@ -59,6 +59,8 @@ class Trainer:
 
     :param run: its folder is locked by the caller.
     :param setup: result of :func:`prepare`, which the caller closes.
+    :param checkpoint: what it continues from.
+    :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Trainer:
         setup: TrainingSetup,
         on_evaluation: OnEvaluation | None = None,
         evaluate_at_end: bool = True,
+        checkpoint: Path | None = None,
     ) -> None:
         self.run = run
         self.config = run.config
@@ -77,14 +80,16 @@ class Trainer:
         self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, setup.started, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
         self.setup = setup
+        if checkpoint is not None:
+            self.checkpointer.restore(checkpoint)
+        self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
         self._evaluate_at_end = evaluate_at_end
 
-    def run_to_end(self, tracker: TrackerWriter | None) -> RunResult:
+    def run_to_end(self) -> RunResult:
         """Train to the end of the run and return the result.
 
         However the run ends, its models and its result are written first.
 
-        :param tracker: gets what is logged and the result; None: no tracker.
         :raises KeyboardInterrupt: Ctrl-C or SIGTERM ended the run; it has a checkpoint, unless there are none.
         :raises RunError: the run failed.
         :raises UserError: a file that it reads cannot be used.
@@ -93,8 +98,8 @@ class Trainer:
         rows = self.checkpointer.log_rows
         logger = make_logger(self.run.folder, self.config.tensorboard, rows, self.model.num_timesteps)
         self.model.set_logger(logger)
-        if tracker is not None:
-            logger.output_formats.append(tracker)
+        if self.tracker is not None:
+            logger.output_formats.append(self.tracker)
         with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
             try:
                 with self._record_status():
@@ -107,16 +112,9 @@ class Trainer:
                 try:
                     self._write_result()
                 finally:
-                    if tracker is not None:
-                        tracker.finish(self.result)
+                    if self.tracker is not None:
+                        self.tracker.finish(self.result)
         return self.result
-
-    def restore(self, checkpoint: Path) -> None:
-        """Continue from a checkpoint.
-
-        :raises UserError: it cannot be loaded.
-        """
-        self.checkpointer.restore(checkpoint)
 
     def _delete_later_results(self) -> None:
         """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 from rlher.core import workers
-from rlher.core.errors import DamagedFile, UserError
+from rlher.core.errors import DamagedFile, RunError, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
 
 
@@ -26,6 +26,9 @@ class Service:
 
     def add(self, one, two):
         return one + two
+
+    def make_function(self):
+        return lambda: None
 
     def fail(self, error):
         raise error
@@ -61,6 +64,16 @@ def test_threads_that_start_workers_leave_the_main_module() -> None:
     with ThreadPoolExecutor(8) as threads:
         close_workers(list(threads.map(lambda _: Worker(Service), range(8))))
     assert sys.modules["__main__"] is main
+
+
+def test_a_worker_reports_an_answer_that_cannot_be_pickled(start) -> None:
+    worker = start()
+    worker.send("make_function")
+    assert worker.receive(60) is None, "it is built"
+    with pytest.raises(RunError, match="lambda"):
+        worker.receive(60)
+    worker.send("add", 1, 2)
+    assert worker.receive(60) == 3
 
 
 def test_a_worker_answers_and_continues_after_an_exception(start) -> None:

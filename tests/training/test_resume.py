@@ -116,17 +116,17 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
 
 
 class WithPicture(gym.ObservationWrapper):
-    """Adds a channel-last image of the bits to the observation; it shows which axis is which."""
+    """Adds a channel-last image of the bits, `file`, an argument of `np.savez`; it shows which axis is which."""
 
     def __init__(self, env: gym.Env) -> None:
         super().__init__(env)
         picture = spaces.Box(0, 255, (36, 40, 3), np.uint8)
-        self.observation_space = spaces.Dict({**env.observation_space.spaces, "picture": picture})
+        self.observation_space = spaces.Dict({**env.observation_space.spaces, "file": picture})
 
     def observation(self, observation: dict[str, Any]) -> dict[str, Any]:
         bits = (100 * observation["observation"]).astype(np.uint8)
         rows, channels = np.resize(bits, (36, 1, 1)), np.arange(3, dtype=np.uint8)
-        return {**observation, "picture": np.broadcast_to(rows + channels, (36, 40, 3)).copy()}
+        return {**observation, "file": np.broadcast_to(rows + channels, (36, 40, 3)).copy()}
 
 
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:

@@ -91,7 +91,8 @@ def save(
         (folder / BEST_MODEL).write_bytes(evaluations.best_model)
     model.replay_buffer.save(folder / BUFFER)  # type: ignore[union-attr]
     actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
-    np.savez(folder / ENV_ACTIONS, _actions=actions, **dict(model._last_obs))  # type: ignore[arg-type]
+    observations: Any = model._last_obs
+    np.savez(folder / ENV_ACTIONS, actions=actions, **{f"obs_{key}": value for key, value in observations.items()})
 
 
 def load(
@@ -115,8 +116,8 @@ def load(
     best = folder / BEST_MODEL
     evaluations.best_model = best.read_bytes() if best.exists() else None
     with open_arrays(folder / ENV_ACTIONS) as arrays:
-        observations = dict(arrays)
-    actions = observations.pop("_actions")
+        actions = arrays["actions"]
+        observations = {key.removeprefix("obs_"): arrays[key] for key in arrays if key != "actions"}
     shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
     if actions.size and actions.shape[1:] != shape:
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
