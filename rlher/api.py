@@ -79,10 +79,10 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.agent import find_agent
+        from rlher.evaluation.chosen_model import choose_model
 
         with contextlib.closing(self.env()) as env:
-            return find_agent(self._source).load(env)
+            return choose_model(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -106,12 +106,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
-        from rlher.evaluation.agent import find_agent
+        from rlher.evaluation.chosen_model import choose_model
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(EvaluateConfig, _overrides(vars(self._source) | keys))
-        return find_agent(config).evaluate(episodes, seed)
+        return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -453,8 +453,8 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
 
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
-    of_seeds = [overrides | _overrides({"seed": seed}) for seed in seeds]
-    jobs = [ComposedConfig(of_seed, compose(LauncherConfig, of_seed)) for of_seed in of_seeds]
+    seed_overrides = [overrides | _overrides({"seed": seed}) for seed in seeds]
+    jobs = [ComposedConfig(each, compose(LauncherConfig, each)) for each in seed_overrides]
     trained, interrupted = train_sweep(jobs)
     if interrupted:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
@@ -465,8 +465,8 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
 
 
 def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed) -> CheckConfig:
-    of_env = {name if name == "trust_code" else f"env.{name}": value for name, value in keys.items()}
-    return compose(CheckConfig, _overrides({"env": env, "seed": seed, **of_env}))
+    env_keys = {name if name == "trust_code" else f"env.{name}": value for name, value in keys.items()}
+    return compose(CheckConfig, _overrides({"env": env, "seed": seed, **env_keys}))
 
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -141,10 +141,10 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.agent import find_agent
+    from rlher.evaluation.chosen_model import choose_model
     from rlher.evaluation.metrics import format_summary
 
-    chosen = find_agent(config)
+    chosen = choose_model(config)
     note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))

@@ -83,14 +83,14 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if "algo" in command.groups:
         translated, others = rl_zoo.translate_flags(given)
         words += others
-    of_words, of_paths = _sort_words(words, command)
-    of_flags: ValuesByKey = {}
+    word_values, path_values = _sort_words(words, command)
+    flag_values: ValuesByKey = {}
     for key, value in given.items():
         if key not in NOT_OVERRIDES:
             field = command.keys.get(key)  # None: a group
             is_text = isinstance(value, str)
-            of_flags |= parse_override(key, value, field, True, is_sweep) if is_text else {key: [value]}
-    sources = (of_words, of_paths, of_flags, translated)
+            flag_values |= parse_override(key, value, field, True, is_sweep) if is_text else {key: [value]}
+    sources = (word_values, path_values, flag_values, translated)
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
     if not is_sweep:

@@ -35,7 +35,7 @@ class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
     id: str = experiment_key("", "registered id, as for gymnasium.make")
-    name: str = experiment_key(
+    name: str = config_key(
         "", "name in the path of the run folder; empty: the id", matters_for=["experiment", "grouping", "resume"]
     )
     description: str = config_key("", "one line for `rlher list envs`")

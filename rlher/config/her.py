@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import experiment_key
+from rlher.config.key import config_key, experiment_key
 from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 HER_PRESETS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
 
-    path: str | None = experiment_key(
+    path: str | None = config_key(
         None, "folder, or name in Minari's folder; short: demos=", matters_for=["experiment", "grouping", "resume"]
     )
     fraction: float = experiment_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)

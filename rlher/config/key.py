@@ -59,7 +59,8 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key: of a training run, one that changes where and how fast it is computed, or what is shown.
+    """Declare a config key. Without ``matters_for`` it only changes where and how fast a run is computed, or what is
+    shown.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
@@ -71,8 +72,7 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
 
 
 experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
-"""Declare a key that changes what a training run learns or measures. The key matters for all purposes. A key that
-declares ``matters_for`` matters for the purposes in that list only."""
+"""Declare a key that changes what a training run learns or measures: it matters for all purposes."""
 
 
 def with_default(config: type, name: str, default: Any) -> Any:

@@ -50,25 +50,23 @@ class NormalizeConfig:
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = experiment_key(
+    freq: int | None = config_key(
         None,
         f"steps between evaluations; null: {DEFAULT_EVALUATIONS} evaluations in a run",
         low=1,
         matters_for=["experiment", "recipe", "resume"],
     )
-    episodes: int = experiment_key(
+    episodes: int = config_key(
         20, "episodes per evaluation", low=1, high=MAX_EPISODES, matters_for=["experiment", "recipe", "resume"]
     )
-    final_episodes: int = experiment_key(
+    final_episodes: int = config_key(
         100,
         "episodes of the final evaluation, on other seeds",
         low=1,
         high=MAX_EPISODES,
         matters_for=["experiment", "recipe"],
     )
-    seed: int = experiment_key(
-        10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"]
-    )
+    seed: int = config_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"])
     workers: int | None = config_key(
         None, "processes that evaluate while training continues; 0: training waits; null: by cores and threads", low=0
     )
@@ -79,7 +77,7 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = experiment_key(
+    freq: int | None = config_key(
         10_000,
         "steps between checkpoints, which truncate running episodes; null: none",
         low=1,
@@ -97,10 +95,8 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = experiment_key(
-        0, "seed of all random numbers", low=0, high=MAX_SEED, matters_for=["experiment", "resume"]
-    )
-    total_timesteps: int = experiment_key(
+    seed: int = config_key(0, "seed of all random numbers", low=0, high=MAX_SEED, matters_for=["experiment", "resume"])
+    total_timesteps: int = config_key(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
@@ -125,10 +121,10 @@ class TrainConfig:
         matters_for=["resume"],
         command_line_only=True,
     )
-    init_from: str | None = experiment_key(
+    init_from: str | None = config_key(
         None, "run folder or model file to start from", matters_for=["experiment", "grouping", "resume"]
     )
-    callbacks: list[Any] = experiment_key(
+    callbacks: list[Any] = config_key(
         [],
         "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
         matters_for=["experiment", "grouping", "recipe"],  # a run that a callback ended goes on without it

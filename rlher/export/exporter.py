@@ -38,7 +38,7 @@ from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.evaluation import metrics
-from rlher.evaluation.agent import ChosenModel
+from rlher.evaluation.chosen_model import ChosenModel
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
 from rlher.export import play
 from rlher.export.model_card import LIBRARIES, model_card
@@ -256,8 +256,8 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
     paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
     algo = config.algo
-    of_model = leaves([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
-    paths += [path for path in of_model if isinstance(path, str) and ":" in path]
+    named_classes = leaves([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
+    paths += [path for path in named_classes if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
     known = ("rlher", "torch", *LIBRARIES, *ENV_PACKAGES)
     own = sorted(module for module in modules if module.partition(".")[0] not in known)
@@ -272,9 +272,9 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
 def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
     """Return ``requirements.txt``: the installed versions of the packages that model and environment come from."""
     modules = {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
-    of_env = entry_module(env.id).partition(".")[0]
-    if of_env in ENV_PACKAGES:
-        modules |= {of_env, *filter(None, [ENV_PACKAGES[of_env].simulator])}
+    package = entry_module(env.id).partition(".")[0]
+    if package in ENV_PACKAGES:
+        modules |= {package, *filter(None, [ENV_PACKAGES[package].simulator])}
     distributions = metadata.packages_distributions()
     names = sorted({distributions[module][0].replace("_", "-") for module in modules if module in distributions})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)

@@ -197,8 +197,8 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         # One thread each, because runs side by side that use all cores slow each other down.
-        of_run = replace(run_config(config), logs=logs, threads=config.threads or 1, progress=True)
-        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), of_run))
+        single_config = replace(run_config(config), logs=logs, threads=config.threads or 1, progress=True)
+        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), single_config))
     return runs
 
 

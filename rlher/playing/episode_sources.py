@@ -26,7 +26,7 @@ from rlher.core.user_code import import_object
 from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.agent import find_agent, task_policy, without_training_aids
+from rlher.evaluation.chosen_model import choose_model, task_policy, without_training_aids
 from rlher.evaluation.rollout import Policy
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
 
@@ -40,7 +40,7 @@ class EpisodeSource:
 
     :param name: name of the run, agent, controller or dataset.
     :param keys: keys that identify it in JSON output.
-    :param env: environment, see :func:`rlher.evaluation.agent.without_training_aids`.
+    :param env: environment, see :func:`rlher.evaluation.chosen_model.without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
     :param short_name: part of the name of a dataset.
@@ -90,7 +90,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
-    agent = find_agent(config)
+    agent = choose_model(config)
     run = agent.run.config
 
     def make_policy(env: gym.Env) -> Policy:

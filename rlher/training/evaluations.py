@@ -19,7 +19,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
-from rlher.evaluation.agent import load_model, task_policy, without_training_aids
+from rlher.evaluation.chosen_model import load_model, task_policy, without_training_aids
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import make_policy, play_episodes

@@ -54,8 +54,8 @@ def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Pa
     :param config: the new one; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
     compared = (compared_values(each, "resume") for each in (config, run.config, default_config(run.config)))
-    values, of_file, defaults = compared
-    recorded = of_file
+    values, in_file, defaults = compared
+    recorded = in_file
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = checkpoint_state.recorded_config(checkpoint)
@@ -64,7 +64,7 @@ def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Pa
         for key, (before, value) in changed_values(recorded, values, defaults).items()
     ]
     if changes:
-        is_edited = bool(changed_values(recorded, of_file, defaults))
+        is_edited = bool(changed_values(recorded, in_file, defaults))
         restore = f"restore {run.folder / CONFIG}, which was changed, or " if is_edited else ""
         advice = f"{restore}start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")

@@ -1,7 +1,7 @@
 """Storage of studies: an Optuna journal file on this machine, or a database that several machines share.
 
 A command that cannot reach its database when it starts ends with an error. Later, commands and their workers wait: each
-call of :func:`wait_for_database` is repeated until the server is back.
+call of :func:`retry_while_database_is_away` is repeated until the server is back.
 """
 
 import os
@@ -128,7 +128,7 @@ def _reason(error: BaseException) -> str:
     return first_line(getattr(error, "orig", None) or error)
 
 
-wait_for_database = tenacity.retry(
+retry_while_database_is_away = tenacity.retry(
     retry=tenacity.retry_if_exception(_may_succeed_later),
     wait=tenacity.wait_exponential(multiplier=0.2, max=5),
     stop=tenacity.stop_after_delay(RETRY_SECONDS),

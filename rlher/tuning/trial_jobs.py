@@ -25,7 +25,7 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import SearchSpace
-from rlher.tuning.study_storage import open_storage, wait_for_database
+from rlher.tuning.study_storage import open_storage, retry_while_database_is_away
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, failure_reason, rank_trials
 
@@ -132,13 +132,13 @@ def _row(trial: FrozenTrial, labels: tuple[str, str], in_table: bool) -> Progres
 # -------------------------------------------------------------------------- starting, retrying, ending trials
 
 
-@wait_for_database
+@retry_while_database_is_away
 def ask(study: Study, space: SearchSpace) -> Trial:
     """Start a trial. One that the database created without a reply has no heartbeat, so it is retried as lost."""
     return study.ask(space)
 
 
-@wait_for_database
+@retry_while_database_is_away
 def record_heartbeat(trial: Trial) -> None:
     """Record that the command of a trial is alive."""
     with contextlib.suppress(UpdateFinishedTrialError):  # another command took the trial for lost
@@ -151,12 +151,12 @@ def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | No
         _queue_again(study, trial, max_retry)
 
 
-@wait_for_database
+@retry_while_database_is_away
 def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None) -> None:
     RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
 
 
-@wait_for_database
+@retry_while_database_is_away
 def _record_end(
     study: Study, trial: Trial | FrozenTrial, state: TrialState | None, value: float | None = None, **attributes: Any
 ) -> bool:
@@ -190,7 +190,7 @@ def run_and_record(runner: TrialRunner, trial_id: int) -> None:
         _record_end(trial.study, trial, TrialState.FAIL, None, **{REASON: describe_error(error)})
 
 
-@wait_for_database
+@retry_while_database_is_away
 def _load_trial(runner: TrialRunner, trial_id: int) -> Trial:
     storage = open_storage(runner.config.storage, runner.folder)
     study = optuna.load_study(study_name=runner.study_name, storage=storage, pruner=make_pruner(runner.config))

@@ -18,7 +18,7 @@ from rlher.training.evaluations import StopTraining
 from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, wait_for_database
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, retry_while_database_is_away
 from rlher.tuning.trials import counted_trials
 
 
@@ -135,7 +135,7 @@ class TrialReporter:
         if self.is_done or (not is_timed and self._is_pruned(rows)):
             raise StopTraining
 
-    @wait_for_database
+    @retry_while_database_is_away
     def _is_pruned(self, rows: EvaluationRows) -> bool:
         """Report the last evaluation to the pruner, and return whether it ends the trial."""
         value = score_run(rows).auc if self._config.objective == "auc" else rows[-1]["success_rate"]

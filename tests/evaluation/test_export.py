@@ -21,7 +21,7 @@ from rlher.config.command_keys import PlayConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.evaluation.agent import find_agent
+from rlher.evaluation.chosen_model import choose_model
 from rlher.export import exporter
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config
@@ -92,7 +92,7 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
-    chosen = find_agent(PlayConfig(run=str(run)))
+    chosen = choose_model(PlayConfig(run=str(run)))
     env = make_env(chosen.run.config.env)
     policy, space = chosen.load_policy(env), env.observation_space
     space.seed(0)

@@ -13,7 +13,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.tuning.scoring import Score
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study, wait_for_database
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study, retry_while_database_is_away
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials
@@ -50,7 +50,7 @@ class QuadraticTrialRunner(TrialRunner):
         return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, share_at_target=0, saved_seconds=0)
 
 
-@wait_for_database
+@retry_while_database_is_away
 def report(trial: Trial, x: float) -> None:
     """Report a step, as trials of `rlher optimize` do, which wait for their database."""
     trial.report(x, 0)

@@ -81,7 +81,7 @@ class ChosenModel:
             return {**self.keys, **summarize(list(with_bar(results, episodes)))}
 
 
-def find_agent(config: PlayConfig) -> ChosenModel:
+def choose_model(config: PlayConfig) -> ChosenModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
