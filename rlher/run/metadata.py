@@ -54,13 +54,13 @@ def _git_state() -> dict[str, Any] | None:
     if not (root / ".git").exists():
         return None
 
-    describe = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    status = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        done = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(status, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
-    commit, _, changed = done.stdout.strip().partition("-")
-    return {"commit": commit, "changed": bool(changed)}
+    lines = done.stdout.splitlines()  # the first one ends with the commit
+    return {"commit": lines[0].split()[-1], "changed": any(not line.startswith("#") for line in lines)}
 
 
 def _gpu() -> str | None:
