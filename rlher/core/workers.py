@@ -236,7 +236,9 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
         while True:
             try:
                 pipe.send(answer)
-            except (AttributeError, TypeError, pickle.PicklingError) as error:
+            except OSError:
+                raise
+            except Exception as error:  # of any kind, from pickling it
                 problem = RunError(f"it returned what cannot be sent to another process: {first_line(error)}")
                 pipe.send(("raised", _portable(problem)))
             method, arguments = pipe.recv()

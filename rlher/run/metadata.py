@@ -54,7 +54,9 @@ def _git_state() -> dict[str, Any] | None:
     if not (root / ".git").exists():
         return None
 
-    status = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    # Without a lock: a run that starts must not make a git command of the user fail.
+    git = ["git", "--no-optional-locks", "-C", str(root)]
+    status = [*git, "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
         done = subprocess.run(status, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
