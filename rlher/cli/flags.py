@@ -12,7 +12,13 @@ from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.composition.compose import ComposedConfig
-from rlher.composition.override_syntax import override_text, override_word, parse_override, split_named_folder
+from rlher.composition.override_syntax import (
+    override_text,
+    override_word,
+    parse_flag,
+    parse_override,
+    split_named_folder,
+)
 from rlher.composition.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.config.key import shown_value, takes_list
 from rlher.core.errors import UserError, did_you_mean
@@ -89,7 +95,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         if key not in NOT_OVERRIDES:
             field = command.keys.get(key)  # None: a group
             is_text = isinstance(value, str)
-            flag_values |= parse_override(key, value, field, True, is_sweep) if is_text else {key: [value]}
+            flag_values |= parse_flag(key, value, field, is_sweep) if is_text else {key: [value]}
     sources = (word_values, path_values, flag_values, translated)
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))

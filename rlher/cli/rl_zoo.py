@@ -20,7 +20,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
-from rlher.core.nested import flatten, unflatten
+from rlher.core.nested import flatten
 
 KEYS_OF_FLAGS = {
     ("-n", "--n-timesteps"): "total_timesteps",
@@ -147,11 +147,7 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
         if algo in NET_ARCH_OF_SB3:
             defaults["net_arch"] = NET_ARCH_OF_SB3[algo]
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
-    try:
-        nested = unflatten(expand_overrides(by_config_key(values)))
-    except ValueError as error:
-        raise UserError(f"cannot read {path}: {error}.") from error
-    require_trusted_code(path, nested, trusts_code(overrides))
+    require_trusted_code(path, expand_overrides(by_config_key(values)), trusts_code(overrides))
     return _single_values({"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)})
 
 

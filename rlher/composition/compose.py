@@ -3,18 +3,20 @@
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rlher.composition.overrides import assign, expand_overrides, names_in_group
+from rlher.composition.overrides import expand_overrides, names_in_group
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
 from rlher.config.key import validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError, did_you_mean, first_line
+from rlher.core.nested import flatten_sections
 
 Config = TypeVar("Config")
 
@@ -54,7 +56,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
         config.recipe = values.pop("recipe", f"{algo}-{env}" if f"{algo}-{env}" in conf_files("recipe") else None)
         if config.recipe:
             _assign_recipe(config, config.recipe, trust_code)
-    assign(config, values)
+    set_values(config, values)
 
     if algo and (name := config.algo.name) != algo:  # the section has the keys of algo=
         raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
@@ -73,7 +75,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
         return EnvConfig(name)
     config = read_env(file)
     if is_yaml_path(name):
-        require_trusted_code(file, {"env": asdict(config)}, trust_code)
+        require_trusted_code(file, {key: value for key, _, value in values_by_key(config, "env.")}, trust_code)
     return config
 
 
@@ -83,15 +85,17 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     :raises UserError: there is no such recipe, it does not fit the algorithm, it sets a key of the command line, or it
         names code that is not trusted.
     """
-    before = asdict(config)
-    recipe = _read_recipe(name)
-    for key, field, _ in values_by_key(config):
-        if key in recipe and field.metadata.get("command_line_only"):  # with trust_code a file would trust itself
+    keys = {key: field for key, field, _ in values_by_key(config)}
+    recipe = dict(flatten_sections(_read_recipe(name), keys))
+    for key in recipe:
+        if key in keys and keys[key].metadata.get("command_line_only"):  # with trust_code a file would trust itself
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
-    assign(config, recipe, f"recipe {name} does not fit algo={config.algo.name}, which has no key")
-    # Values are compared before and after, because a file can write a key in several ways.
     if is_yaml_path(name):
-        require_trusted_code(Path(name), asdict(config), trust_code, before)
+        require_trusted_code(Path(name), recipe, trust_code)
+    try:
+        set_values(config, recipe)
+    except UserError as error:
+        raise UserError(f"recipe {name} does not fit algo={config.algo.name}: {first_line(error)}.") from None
 
 
 def _read_recipe(name: str) -> dict[str, Any]:
@@ -125,6 +129,6 @@ def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Train
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}
-    assign(config, values, "a resumed run has no key")
+    set_values(config, values)
     validate(config)
     return config

@@ -29,23 +29,29 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def parse_override(
-    key: str, text: str, field: Field | None, is_flag: bool = False, is_sweep: bool = False
-) -> dict[str, list[Any]]:
+def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> dict[str, list[Any]]:
+    """Return the values of ``--key text``, which needs no quotes and no brackets, as :func:`parse_override` does.
+
+    ``--title "a, b"`` is one text, ``--by algo,seed`` is a list.
+
+    :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
+    """
+    if field and takes_list(field) and not text.startswith(("[", "{")):
+        return {key: [[entry for entry in text.split(",") if entry]]}
+    if field and takes_text(field) and not takes_list(field) and not is_sweep:
+        return {key: [_text_value(text)]}
+    return parse_override(key, text, field)
+
+
+def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
     """Return the values of ``key=text`` by key, several if it is a sweep; ``her={n_steps: 2}`` is ``her.n_steps``.
 
     :param field: field of the key, None if it is no key of a config dataclass.
-    :param is_flag: whether it is ``--key text``, which needs no quotes and no brackets: ``--title "a, b"`` is one text,
-        ``--by algo,seed`` is a list.
-    :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
         return {key: [_text_value(text.strip("'\""))]}
-    if is_flag and field and takes_list(field) and not text.startswith(("[", "{")):
-        return {key: [[entry for entry in text.split(",") if entry]]}
-    is_text_of_flag = is_flag and not is_sweep and field is not None and takes_text(field) and not takes_list(field)
-    if is_text_of_flag or _is_literal(text, field):
+    if _is_literal(text, field):
         return {key: [_text_value(text)]}
     # Hydra asks for the names that env=glob(Fetch*) may match.
     loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))

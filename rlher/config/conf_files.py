@@ -4,8 +4,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from rlher.config.assignment import set_values
 from rlher.config.environment import EnvConfig
-from rlher.config.key import set_values, validate
+from rlher.config.key import validate
 from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
 from rlher.core.reading import YAML_SUFFIXES, read_yaml

@@ -1,4 +1,4 @@
-"""Declaration, listing and validation of config keys."""
+"""Declaration, listing and validation of config keys. Their values are set in :mod:`rlher.config.assignment`."""
 
 import dataclasses
 import functools
@@ -6,11 +6,9 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from types import UnionType
-from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten_sections
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
@@ -156,118 +154,6 @@ def changed_values(
     before = {**defaults, **recorded}
     keys = [*before, *(key for key in values if key not in before)]
     return {key: (before.get(key), values.get(key)) for key in keys if before.get(key) != values.get(key)}
-
-
-class UnknownKey(UserError):
-    """There is no key in the config; ``key`` names it."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"there is no key {key!r}.")
-        self.key = key
-
-
-def set_value(config: Any, key: str, value: Any) -> None:
-    """Set the value of a dotted key of a config, converted to the type of the key.
-
-    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. ``env.kwargs.n_bits`` sets one
-    entry, and ``env.kwargs`` replaces the mapping.
-
-    :param value: as YAML has them; text is converted too, because flags are text.
-    :raises UnknownKey: there is no such key.
-    :raises UserError: it cannot take the value.
-    """
-    *sections, name = key.split(".")
-    node = config
-    kind = type(config)
-    for section in sections:
-        kind = _type_of(node, kind, section, key)
-        node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})
-    kind = _type_of(node, kind, name, key)
-    if is_dataclass(kind):
-        raise UnknownKey(key)
-    try:
-        converted = _convert(value, kind)
-    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
-        raise UserError(f"{key}={value!r} is invalid; {key} is {_describe_type(kind)}.") from None
-    if isinstance(node, dict):
-        node[name] = converted
-    else:
-        setattr(node, name, converted)
-
-
-def _type_of(node: Any, kind: Any, name: str, key: str) -> Any:
-    """Return the type of the value with a name in a node of a config.
-
-    :param kind: type of the node.
-    :param key: dotted, for the message.
-    """
-    types = {field.name: field.type for field in fields(node)} if is_dataclass(node) else {}
-    if name in types:
-        return types[name]
-    if isinstance(node, dict):
-        return get_args(kind)[1] if get_args(kind) else Any
-    raise UnknownKey(key)
-
-
-def _convert(value: Any, kind: Any) -> Any:
-    """Return a value as a type of a config key.
-
-    :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: it has another type.
-    """
-    if kind is Any:
-        return _plain(value)
-    if isinstance(kind, UnionType):  # `int | None`
-        return None if value is None else _convert(value, get_args(kind)[0])
-    if get_origin(kind) is dict:
-        return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
-    if value is None:
-        raise TypeError
-    if get_origin(kind) is list:
-        entries = value if isinstance(value, list | tuple) else [value]  # algo.net_arch=256
-        return [_convert(entry, get_args(kind)[0]) for entry in entries]
-    if isinstance(value, list | tuple | dict):
-        raise TypeError
-    if kind is bool:
-        return {"true": True, "false": False}[str(value).lower()]
-    if kind is not str and isinstance(value, bool):
-        raise TypeError
-    if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
-        raise ValueError
-    return kind(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a copy of nested lists, mappings, texts, bytes and numbers.
-
-    :raises TypeError: a value is of another type, such as a date.
-    """
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_plain, value))
-    if isinstance(value, str | bytes | int | float | None):
-        return value
-    raise TypeError
-
-
-def _describe_type(kind: Any) -> str:
-    kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
-    if get_origin(kind) is list:
-        return f"a list, of which each entry is {_describe_type(get_args(kind)[0])}"
-    kinds = {
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        str: "one text",
-        Any: "a plain value",
-    }
-    return kinds.get(kind, "a mapping")
-
-
-def set_values(config: Any, values: Mapping[str, Any]) -> None:
-    """Set the values of nested sections or dotted keys, as :func:`set_value` does."""
-    for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
-        set_value(config, key, value)
 
 
 def validate(config: Any) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
-from rlher.core.nested import leaves, value_at
+from rlher.core.nested import leaves
 from rlher.core.reading import MAX_TEXT_BYTES, require_regular_file
 from rlher.core.writing import sync
 
@@ -47,36 +47,33 @@ def trusts_code(overrides: Mapping[str, Any]) -> bool:
     return any(str(each).lower() == "true" for each in values)
 
 
-def require_trusted_code(path: Path, values: Any, trust_code: bool, trusted: Any = None) -> None:
+def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool) -> None:
     """Raise UntrustedCode if a file names code, or may name it, and the user did not sign the file.
 
-    :param values: the config after the file was applied, as nested mappings; some keys may be missing.
+    :param values: the values of the file by dotted key, ``env.kwargs.x`` or ``env.kwargs`` as a mapping.
     :param trust_code: whether the user gave ``--trust-code``; then any code is allowed.
-    :param trusted: the config before the file was applied; code named there is allowed.
     """
-    known = _named_code(trusted)
-    unknown = [code for code in _named_code(values) if code not in known]
-    if unknown and not (trust_code or is_signed(path)):
-        raise UntrustedCode(path, *unknown[0])
+    for key, value in values.items():
+        for code in _named_code(key, value):
+            if not (trust_code or is_signed(path)):
+                raise UntrustedCode(path, key, code)
 
 
-def _named_code(values: Any) -> list[tuple[str, Any]]:
-    """Return the keys whose values name modules or classes, or may do so, with these values.
+def _named_code(key: str, value: Any) -> list[Any]:
+    """Return what names modules or classes in the value of a key, or may do so.
 
     A list is reported as a whole, because any entry may be ``{module:Class: ...}``.
     """
-    named = []
-    for key, field in keys_that_name_code().items():
-        value = value_at(values, key)
-        candidates = [value] if isinstance(value, list) else leaves(value)
-        for code in candidates:
-            if not code or isinstance(code, int | float):
-                continue
-            if "choices" in field.metadata and ":" not in str(code):  # one of the fixed choices
-                continue
-            named.append((key, code))
-    if ":" in str(env_id := value_at(values, "env.id")):  # module:Id
-        named.append(("env.id", env_id))
+    if key == "env.id":
+        return [value] if ":" in str(value) else []  # module:Id
+    named: list[Any] = []
+    for known, field in keys_that_name_code().items():
+        if f"{key}.".startswith(f"{known}."):
+            below = key.removeprefix(known)  # `her.goal_mix.module:name` sets an entry of a mapping
+            codes = [value] if isinstance(value, list) else [below if ":" in below else None, *leaves(value)]
+            may_be_choice = "choices" in field.metadata  # which has no colon
+            named += [code for code in codes if code and not isinstance(code, int | float)]
+            named = [code for code in named if ":" in str(code) or not may_be_choice]
     return named
 
 

@@ -30,26 +30,14 @@ def flatten_sections(values: Mapping[str, Any], known: Collection[str], prefix: 
 
 
 def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`.
-
-    :raises ValueError: a key is the section of another, whose value it would hide.
-    """
+    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`."""
     tree: dict[str, Any] = {}
     for key, value in values.items():
-        if any(other.startswith(f"{key}.") for other in values):
-            raise ValueError(f"{key!r} is given twice, as a value and as a section")
         *sections, name = key.split(".")
         node = tree
         for section in sections:
             node = node.setdefault(section, {})
         node[name] = value
-    return tree
-
-
-def value_at(tree: Any, key: str) -> Any:
-    """Return the value of a dotted key, None if there is none."""
-    for name in key.split("."):
-        tree = tree.get(name) if isinstance(tree, dict) else None
     return tree
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
+from rlher.config.assignment import set_value, set_values
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, set_value, set_values, validate, values_by_key
+from rlher.config.key import compared_values, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, damaged_if_it_raises, first_line

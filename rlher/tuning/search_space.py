@@ -13,12 +13,12 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
+from rlher.config.assignment import set_value
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path
-from rlher.config.key import dotted_keys, set_value, validate, values_by_key
+from rlher.config.key import dotted_keys, validate, values_by_key
 from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode, require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import unflatten
 from rlher.core.reading import finite_float, read_yaml
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
@@ -59,7 +59,7 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     for key, leaf in _leaves(_read(name)):
         if is_yaml_path(name):
             for choice in leaf.get("choices") or []:
-                require_trusted_code(Path(name), unflatten({key: choice}), config.trust_code)
+                require_trusted_code(Path(name), {key: choice}, config.trust_code)
         if config.algo.name in leaf.pop("only", [config.algo.name]):
             space[key] = _distribution(key, leaf, config)
     return space

@@ -32,7 +32,7 @@ MISTAKES = [
     (("train", "env.reward_range=[0]"), "reward_range"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
     (("train", "device=cuda"), "device=cuda"),
-    (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "algo=dqn, which has no key"),
+    (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "algo=dqn: there is no key"),
     (("optimize", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "recipe tqc-parking-v0"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),
     (("evaluate", "nowhere"), "nowhere"),

@@ -78,9 +78,10 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     (job,) = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).compose()
     assert job.config.her.goal_mix == expected
     choices = {"algo": "td3", "env": "FetchSlide-v4"}
-    assert compose(TrainConfig, choices | {"her": nested}).her.goal_mix == expected, "in Python"
+    keys = {f"her.{key}": value for key, value in nested.items()}
+    assert compose(TrainConfig, choices | keys).her.goal_mix == expected, "in Python"
     Path("mine.yaml").write_text(dump_yaml({"her": nested}))
-    assert changed_config(compose(TrainConfig, choices), {"her": nested}).her.goal_mix == expected, "a resumed run"
+    assert changed_config(compose(TrainConfig, choices), keys).her.goal_mix == expected, "a resumed run"
     in_file = compose(TrainConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
     assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 

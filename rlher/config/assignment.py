@@ -1,0 +1,113 @@
+"""Setting the values of config keys, converted to the types of the keys."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+from rlher.config.algorithms import ALGORITHMS
+from rlher.config.key import dotted_keys, values_by_key
+from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import flatten_sections
+
+
+def set_values(config: Any, values: Mapping[str, Any]) -> None:
+    """Set the values of dotted keys or nested sections, as :func:`set_value` does."""
+    for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
+        set_value(config, key, value)
+
+
+def set_value(config: Any, key: str, value: Any) -> None:
+    """Set the value of a dotted key of a config, converted to the type of the key.
+
+    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. ``env.kwargs.n_bits`` sets one
+    entry, and ``env.kwargs`` replaces the mapping.
+
+    :param value: as YAML has them; text is converted too, because flags are text.
+    :raises UserError: there is no such key, or it cannot take the value.
+    """
+    *sections, name = key.split(".")
+    node, kind = config, type(config)
+    try:
+        for section in sections:
+            kind = _type_of(node, kind, section)
+            node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})
+        kind = _type_of(node, kind, name)
+        if is_dataclass(kind):
+            raise KeyError(key)
+    except (KeyError, TypeError):
+        raise UserError(f"there is no key {key!r}{_hint(config, key)}.") from None
+    try:
+        converted = _convert(value, kind)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+        raise UserError(f"{key}={value!r} is invalid; {key} is {_describe_type(kind)}.") from None
+    if isinstance(node, dict):
+        node[name] = converted
+    else:
+        setattr(node, name, converted)
+
+
+def _type_of(node: Any, kind: Any, name: str) -> Any:
+    """Return the type of the value with a name in a node of a config.
+
+    :param kind: type of the node.
+    :raises KeyError, TypeError: there is no such name, or the node is a value.
+    """
+    if isinstance(node, dict):
+        return get_args(kind)[1] if get_args(kind) else Any
+    return {field.name: field.type for field in fields(node)}[name]
+
+
+def _hint(config: Any, key: str) -> str:
+    """Return a hint at the algorithms that have an unknown key, or at the keys nearest to it, or ``""``."""
+    keys = [known for known, _, _ in values_by_key(config)]
+    if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
+        return "; add env=<id>, or leave it out"
+    if owners := [f"algo={name}" for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
+        return f": it is a key of {', '.join(owners)}"
+    section, _, name = key.rpartition(".")
+    receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
+    argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""
+    return f"{did_you_mean(key, keys)}{argument}"
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    """Return a value as a type of a config key.
+
+    :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: it has another type.
+    """
+    if kind is Any:
+        return copy.deepcopy(value)
+    if isinstance(kind, UnionType):  # `int | None`
+        return None if value is None else _convert(value, get_args(kind)[0])
+    if get_origin(kind) is dict:
+        return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
+    if value is None:
+        raise TypeError
+    if get_origin(kind) is list:
+        entries = value if isinstance(value, list | tuple) else [value]  # algo.net_arch=256
+        return [_convert(entry, get_args(kind)[0]) for entry in entries]
+    if isinstance(value, list | tuple | dict):
+        raise TypeError
+    if kind is bool:
+        return {"true": True, "false": False}[str(value).lower()]
+    if kind is not str and isinstance(value, bool):
+        raise TypeError
+    if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
+        raise ValueError
+    return kind(value)
+
+
+def _describe_type(kind: Any) -> str:
+    kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
+    if get_origin(kind) is list:
+        return f"a list, of which each entry is {_describe_type(get_args(kind)[0])}"
+    kinds = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "one text",
+        Any: "a plain value",
+    }
+    return kinds.get(kind, "a mapping")
