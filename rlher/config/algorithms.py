@@ -78,7 +78,11 @@ class OffPolicyConfig:
     )
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(1, "steps of the vectorised environment between rounds of updates", low=1)
+    train_freq: int = key(
+        1,
+        "steps of the vectorised environment between updates; evaluations and Ctrl-C wait for them",
+        low=1,
+    )
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
     target_q_bounds: Any = key(

@@ -24,13 +24,9 @@ RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptRequest:
-    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
+    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
 
-    :param unit: what is finished before, for the message.
-    """
-
-    def __init__(self, unit: str = "step and evaluation") -> None:
-        self._unit = unit
+    def __init__(self) -> None:
         self.requested = False
 
     def catch_signals(self) -> AbstractContextManager[None]:
@@ -47,7 +43,7 @@ class InterruptRequest:
             return
         self.requested = True
         if number == signal.SIGINT:
-            print(f"\nrlher: stopping after this {self._unit}; another Ctrl-C stops at once", file=sys.stderr)
+            print("\nrlher: stopping, as soon as results are saved; another Ctrl-C stops at once", file=sys.stderr)
 
 
 def interrupt_on_stop_signals() -> AbstractContextManager[None]:

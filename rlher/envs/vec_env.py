@@ -1,4 +1,4 @@
-"""Vectorised goal environments, in this process or in worker processes."""
+"""Vectorised goal environments, in this process or in worker processes, and what happens if a process is lost."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,11 +9,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from rlher.config.environment import EnvConfig
+from rlher.core.console import warn
+from rlher.core.errors import RunError
 from rlher.core.machine import available_cores
-from rlher.core.workers import RestartLimit, WorkerLost
+from rlher.core.workers import WorkerLost
 from rlher.envs.checked_env import EPISODE_DIAGNOSTICS
 from rlher.envs.make import make_env
-from rlher.envs.subproc_vec_env import WorkerVecEnv
+from rlher.envs.worker_vec_env import WorkerVecEnv
 
 
 def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
@@ -56,6 +58,33 @@ def make_training_env(config: EnvConfig) -> Monitor:
     crash = ("is_crash",) if config.crash_key is not None else ()
     diagnostics = EPISODE_DIAGNOSTICS if config.success_reward is not None else ()
     return Monitor(make_env(config, training=True), info_keywords=("is_success", *crash, *diagnostics))
+
+
+class RestartLimit:
+    """Counts how often processes of an environment were replaced since its last finished episode.
+
+    :param limit: how often they may be replaced without a finished episode in between.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._restarts = 0
+
+    def episode_finished(self) -> None:
+        """Count from 0 again."""
+        self._restarts = 0
+
+    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
+        """Print that the process was lost, and that a new one replaces it.
+
+        :param where: such as " in the episode of seed 7".
+        :raises RunError: the limit is reached.
+        """
+        loss = f"{lost}{where}"
+        if self._restarts == self._limit:
+            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
+        self._restarts += 1
+        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 
 class RestorableVecEnv(VecEnvWrapper):

@@ -16,8 +16,9 @@ import torch as th
 
 from rlher.config.training import TrainConfig
 from rlher.core.rng import preserve_rng_state, set_random_seed
-from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
+from rlher.envs.vec_env import RestartLimit
 from rlher.evaluation.chosen_model import load_model
 from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
 

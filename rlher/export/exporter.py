@@ -149,10 +149,8 @@ def plain_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, 
     if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(observation_normalizer).NormalizedExtractor
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
-    signatures = [inspect.signature(base.__init__) for base in model_class.__mro__]
-    names = {name for signature in signatures for name in signature.parameters}
-    # The class that was trained may take further arguments.
-    arguments = {name: value for name, value in arguments.items() if name in names}
+    known = inspect.signature(model_class).parameters  # the class that was trained may take further arguments
+    arguments = {name: value for name, value in arguments.items() if name in known}
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     json_kwargs = _json_classes(kwargs)  # constructors change them
     with preserve_rng_state():  # a model seeds the global generators, which a script may use

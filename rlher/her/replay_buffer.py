@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -164,12 +164,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         layout = Layout.of(observation, action_space.dtype, self.action_dim, goal_parts)
         self._empty_storage = partial(Storage, self.buffer_size, n_envs, layout)
         self._make_priority = partial(make_priority, priority, priority_kwargs or {})
-        storage, reward = self._empty_storage(), RewardFunction(self._compute_reward)
-        reward_and_done = RewardAndDone(
-            storage, reward, relabel_done, keep_goal_independent_reward, ends_on_success, success_reward
+        self._make_reward_and_done = partial(
+            RewardAndDone,
+            reward_function=RewardFunction(self._compute_reward),
+            relabel_done=relabel_done,
+            keep_goal_independent=keep_goal_independent_reward,
+            ends_on_success=ends_on_success,
+            success_reward=success_reward,
         )
-        self.relabeller = Relabeller(storage, reward_and_done, strategy, n_steps, gamma)
-        self._attach(storage)
+        self._make_relabeller = partial(Relabeller, strategy=strategy, n_steps=n_steps, gamma=gamma)
+        self._attach(self._empty_storage())
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
@@ -178,8 +182,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _attach(self, storage: Storage) -> None:
         """Set the storage, with a new priority and new statistics of its rewards."""
         self.storage = storage
-        reward_and_done = replace(self.relabeller.reward_and_done, storage=storage)
-        self.relabeller = replace(self.relabeller, storage=storage, reward_and_done=reward_and_done)
+        self.relabeller = self._make_relabeller(storage, self._make_reward_and_done(storage))
         self.priority = self._make_priority(storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:

@@ -62,7 +62,7 @@ def collect_dataset(config: CollectConfig) -> Collected:
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None
-        with (stop := InterruptRequest("episode")).catch_signals():
+        with (stop := InterruptRequest()).catch_signals():
             try:
                 for episode in with_bar(_play(env, policy, config, outcomes, stop), config.episodes):
                     kept.append(episode)
