@@ -13,9 +13,6 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.composition.compose import ComposedConfig, changed_config, compose
-from rlher.composition.override_syntax import override_words
-from rlher.composition.python_values import config_value
 from rlher.config.command_keys import (
     CheckConfig,
     CompareConfig,
@@ -26,7 +23,10 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
+from rlher.config.compose import ComposedConfig, changed_config, compose
 from rlher.config.environment import EnvConfig
+from rlher.config.override_syntax import override_words
+from rlher.config.python_values import config_value
 from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys, single_run_config
 from rlher.core.console import escape_control, note, warn
 from rlher.core.current_folder import forbid_code_from_current_folder

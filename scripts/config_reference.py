@@ -6,10 +6,10 @@ from dataclasses import Field, fields, is_dataclass
 import yaml
 
 from rlher.cli.commands import COMMANDS
-from rlher.composition.overrides import GROUPS, names_in_group
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
+from rlher.config.overrides import GROUPS, names_in_group
 from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 

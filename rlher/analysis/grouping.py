@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
-from rlher.composition.override_syntax import split_named_folder
 from rlher.config.command_keys import RunsConfig
+from rlher.config.override_syntax import split_named_folder
 from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean

@@ -22,8 +22,8 @@ from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, rea
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
 from rlher.analysis.tables import MISSING
-from rlher.composition.override_syntax import override_text
 from rlher.config.command_keys import ReportConfig
+from rlher.config.override_syntax import override_text
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
-from rlher.composition.compose import ComposedConfig, compose
-from rlher.composition.overrides import GROUPS
+from rlher.config.compose import ComposedConfig, compose
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
+from rlher.config.overrides import GROUPS
 from rlher.config.training import all_train_keys
 
 

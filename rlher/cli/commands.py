@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
-from rlher.composition.compose import ComposedConfig, changed_config
 from rlher.config.command_keys import (
     CheckConfig,
     CollectConfig,
@@ -26,6 +25,7 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
+from rlher.config.compose import ComposedConfig, changed_config
 from rlher.config.plugins import WithPlugins
 from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config, single_run_config
 from rlher.config.trust import trusts_code
@@ -277,7 +277,7 @@ def list_names(config: ListConfig, command_line: str) -> int:
 
 
 def _print_check(result: "CheckResult") -> None:
-    from rlher.composition.override_syntax import override_text  # imports Hydra, which takes 0.1 s
+    from rlher.config.override_syntax import override_text  # imports Hydra, which takes 0.1 s
 
     values = result.to_json()
     keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}

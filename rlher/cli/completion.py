@@ -60,7 +60,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return COMMANDS
-    from rlher.composition.overrides import names_in_group
+    from rlher.config.overrides import names_in_group
 
     command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):

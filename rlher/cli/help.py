@@ -8,10 +8,10 @@ from typing import Any
 from rlher import __version__
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS
-from rlher.composition.compose import compose
-from rlher.composition.override_syntax import override_text
-from rlher.composition.overrides import names_in_group
+from rlher.config.compose import compose
 from rlher.config.key import default_of, values_by_key
+from rlher.config.override_syntax import override_text
+from rlher.config.overrides import names_in_group
 from rlher.core.console import output_width
 
 EXAMPLES = (

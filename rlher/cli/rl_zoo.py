@@ -14,10 +14,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlher.composition.override_syntax import parse_override
-from rlher.composition.overrides import expand_overrides
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
+from rlher.config.override_syntax import parse_override
+from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten

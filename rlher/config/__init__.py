@@ -1,1 +1,1 @@
-"""The config keys of every command: types, defaults, ranges and what each key affects."""
+"""The config keys of every command, with types, defaults and ranges, and configs composed from files and overrides."""

@@ -20,10 +20,10 @@ from typing import Any
 
 import tenacity
 
-from rlher.composition.compose import ComposedConfig
-from rlher.composition.override_syntax import override_words
 from rlher.config.assignment import set_value
+from rlher.config.compose import ComposedConfig
 from rlher.config.key import compared_values, values_by_key
+from rlher.config.override_syntax import override_words
 from rlher.config.training import LauncherConfig, TrainConfig, run_config
 from rlher.core import signals
 from rlher.core.console import note, warn

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 from optuna.study import Study
 
-from rlher.composition.override_syntax import override_words
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, values_by_key
+from rlher.config.override_syntax import override_words
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config

@@ -14,7 +14,7 @@ from same_run import differences
 
 import rlher as api
 from rlher.cli.flags import parse
-from rlher.composition.compose import compose
+from rlher.config.compose import compose
 from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode
 from rlher.core.errors import UserError

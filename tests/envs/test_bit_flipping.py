@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rlher.composition.compose import compose
 from rlher.config.command_keys import CheckConfig
+from rlher.config.compose import compose
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rlher.cli import lists
-from rlher.composition.compose import compose
 from rlher.config.command_keys import CheckConfig
+from rlher.config.compose import compose
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
 from rlher.envs.contract import check_goal_env

@@ -7,12 +7,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rlher.composition.overrides import expand_overrides, names_in_group
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
 from rlher.config.key import validate, values_by_key
+from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line

@@ -3,7 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from rlher.composition import override_syntax
+from rlher.config import override_syntax
 
 TRICKY = [
     "it's",

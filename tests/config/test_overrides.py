@@ -6,8 +6,8 @@ import pytest
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.composition.compose import changed_config, compose
-from rlher.composition.overrides import expand_overrides
+from rlher.config.compose import changed_config, compose
+from rlher.config.overrides import expand_overrides
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml

@@ -10,8 +10,8 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 
-from rlher.composition.overrides import names_in_group
 from rlher.config.key import takes_list, takes_text
+from rlher.config.overrides import names_in_group
 from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten_sections
