@@ -1,7 +1,7 @@
 """Recorded episodes, and how the replay buffer stores them as demonstrations, which are never evicted.
 
 Their fixed share of each batch is sampled in :mod:`rlher.her.replay_buffer`. Datasets of episodes are read and written
-in :mod:`rlher.demonstrations.datasets`; :mod:`rlher.training.learning_from_demonstrations` trains on them.
+in :mod:`rlher.her.datasets`; :mod:`rlher.training.learning_from_demonstrations` trains on them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,9 +14,9 @@ from rlher.config.command_keys import CollectConfig
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
-from rlher.demonstrations.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import Policy, play_episode, with_bar
+from rlher.her.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.playing.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.run.metadata import package_versions
 

@@ -23,11 +23,11 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError, damaged_if_it_raises, describe_error, did_you_mean
 from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
-from rlher.demonstrations.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.chosen_model import choose_model, task_policy, without_training_aids
 from rlher.evaluation.rollout import Policy
+from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
 
 SCRIPTED = "scripted"

@@ -1,6 +1,6 @@
 """Learning from demonstrations: the dataset is checked and added to the replay buffer, and the actor is pretrained.
 
-The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.demonstrations.datasets`.
+The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.her.datasets`.
 """
 
 from dataclasses import replace
@@ -14,8 +14,8 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import InterruptRequest
-from rlher.demonstrations.datasets import Dataset, read_dataset
 from rlher.envs.relay import add_hand_goal, task_space
+from rlher.her.datasets import Dataset, read_dataset
 from rlher.her.trajectories import Trajectory
 from rlher.training.progress import TrainingProgress
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
+from rlher.her.datasets import read_dataset
 from rlher.run import lookup
 from tests.conftest import TINY, mounted
 

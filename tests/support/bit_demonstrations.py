@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from minari.data_collector import EpisodeBuffer
 
-from rlher.demonstrations.datasets import write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.her.datasets import write_dataset
 
 
 def write_bit_demonstrations(folder: Path, n_bits: int = 5, continuous: bool = True, episodes: int = 8, **own) -> Path:

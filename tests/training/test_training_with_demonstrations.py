@@ -14,8 +14,8 @@ from same_run import differences
 from rlher.algos.actor_critic import ActorCritic
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.demonstrations.datasets import read_dataset
 from rlher.envs.make import make_env
+from rlher.her.datasets import read_dataset
 from rlher.her.trajectories import Trajectory
 from rlher.training.learning_from_demonstrations import _as_in_training
 from rlher.training.preparation import TrainingSetup

@@ -19,8 +19,8 @@ from minari.serialization import serialize_space
 from torch.utils import _pytree
 
 from rlher.core.errors import DamagedFile, UserError
-from rlher.demonstrations.datasets import read_dataset, write_dataset
 from rlher.envs.bit_flipping import BitFlippingEnv
+from rlher.her.datasets import read_dataset, write_dataset
 from tests.support.fuzzing.checks import time_limit
 
 ENV = BitFlippingEnv(n_bits=3)
