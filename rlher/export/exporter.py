@@ -4,7 +4,6 @@ import importlib.util
 import inspect
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
-from rlher.core.errors import UserError, describe_error, require_package
+from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
@@ -41,6 +40,7 @@ from rlher.evaluation import metrics
 from rlher.evaluation.chosen_model import ChosenModel
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
 from rlher.export import play
+from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
 from rlher.run import lookup, model_file, run_folder
@@ -276,31 +276,3 @@ def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
     distributions = metadata.packages_distributions()
     names = sorted({distributions[module][0].replace("_", "-") for module in modules if module in distributions})
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
-
-
-def require_pushable(push: str) -> None:
-    """Raise UserError unless ``push`` can name a repository and huggingface_hub is installed."""
-    if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", push):
-        raise UserError(f"push={push} does not name a repository; write owner/name.")
-    require_package("push=...", "huggingface_hub", "hub")
-
-
-def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:
-    """Create a model repository where there is none, commit files of a folder to it, and return its address.
-
-    The server is the one of ``HF_ENDPOINT``; the login that of ``hf auth login`` or ``HF_TOKEN``.
-
-    :raises UserError: the server cannot be reached or refuses.
-    """
-    from huggingface_hub import HfApi
-
-    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=os.environ.get("HF_TOKEN"))
-    try:
-        address = str(api.create_repo(repository, exist_ok=True))
-        api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
-    except Exception as error:  # of many kinds: no network, no login, refused by the server
-        raise UserError(
-            f"cannot push to {repository} ({describe_error(error)}); the export is in {folder}. "
-            "Log in with `hf auth login` or set HF_TOKEN, and run the command again when the server can be reached."
-        ) from error
-    return address

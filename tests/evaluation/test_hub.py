@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub.utils import filter_repo_objects
 
 from rlher.core.errors import UserError
-from rlher.export import exporter
+from rlher.export import hub
 
 
 @pytest.fixture
@@ -51,4 +51,4 @@ def test_a_missing_server_is_one_sentence_and_the_export_is_kept(rlher, run: Pat
 @pytest.mark.parametrize("name", ["a/b/c", "/b", "a/", "https://huggingface.co/a/b", "a b", ""])
 def test_an_invalid_repository_is_refused(name: str) -> None:
     with pytest.raises(UserError):
-        exporter.require_pushable(name)
+        hub.require_pushable(name)
