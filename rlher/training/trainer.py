@@ -132,10 +132,14 @@ class Trainer:
         """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
         config = self.config
         with TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress) as progress:
+            run_callback = RunCallback(self.checkpointer, self.interrupt_request, self.evaluations, progress)
             try:
+                if config.demos.pretrain_updates and not self.setup.from_checkpoint:
+                    pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
+                    self.evaluations.start()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
+                    callback=[run_callback, DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=not self.setup.from_checkpoint,
                 )
@@ -228,34 +232,35 @@ def _failure(error: BaseException) -> str:
 class RunCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
-    def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
+    def __init__(
+        self,
+        checkpointer: Checkpointer,
+        interrupt_request: InterruptRequest,
+        evaluations: Evaluations,
+        progress: TrainingProgress,
+    ) -> None:
         super().__init__()
-        self._trainer = trainer
+        self._checkpointer = checkpointer
+        self._interrupt_request = interrupt_request
+        self._evaluations = evaluations
         self._progress = progress
 
-    def _on_training_start(self) -> None:
-        trainer = self._trainer
-        if trainer.config.demos.pretrain_updates and not trainer.setup.from_checkpoint:
-            pretrain(trainer.model, trainer.config, self._progress, trainer.interrupt_request)  # type: ignore[arg-type]
-            trainer.evaluations.start()
-
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
-        evaluations, checkpointer = self._trainer.evaluations, self._trainer.checkpointer
-        checkpointer.restore_envs()
-        checkpointer.save_if_due()
-        if self._trainer.interrupt_request.requested:
-            evaluations.finish_pending()
-            checkpointer.save_unless_saved()
+        self._checkpointer.restore_envs()
+        self._checkpointer.save_if_due()
+        if self._interrupt_request.requested:
+            self._evaluations.finish_pending()
+            self._checkpointer.save_unless_saved()
             raise KeyboardInterrupt
-        evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
-        evaluations.record_finished()
+        self._evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        self._evaluations.record_finished()
 
     def _on_step(self) -> bool:
         self._progress.update()
         return True
 
     def _on_training_end(self) -> None:
-        self._trainer.evaluations.start_if_due()
-        self._trainer.evaluations.finish_pending()
-        self._trainer.checkpointer.save_unless_saved()
+        self._evaluations.start_if_due()
+        self._evaluations.finish_pending()
+        self._checkpointer.save_unless_saved()
         self._progress.finish()
