@@ -110,7 +110,9 @@ def _options(config: TrainConfig) -> UpdateOptions:
 
 def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
     algo = config.algo
-    model_class = _model_class(algo)
+    model_class: Any = ALGORITHMS[algo.name].load()
+    if algo.model is not None:
+        model_class = import_object("algo.model", algo.model, model_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
@@ -120,11 +122,6 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
         raise
     except Exception as error:  # of Stable-Baselines3 and torch, for invalid arguments of many kinds
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
-
-
-def _model_class(algo: OffPolicyConfig) -> Any:
-    model_class = ALGORITHMS[algo.name].load()
-    return model_class if algo.model is None else import_object("algo.model", algo.model, model_class)
 
 
 def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.analysis.loading import SHORT_NAMES, LoadedRun, read_runs
-from rlher.config.command_keys import RunsConfig
-from rlher.config.override_syntax import split_named_folder
+from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
+from rlher.config.command_keys import RunsConfig, split_named_folder
 from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
@@ -24,7 +23,7 @@ DEFAULT_BY = ("algo", "her")
 EMPTY_VALUES = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
 
-IGNORED_KEYS = {*irrelevant_keys("grouping"), *SHORT_NAMES}
+IGNORED_KEYS = {*irrelevant_keys("grouping"), *LABEL_KEYS}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 
@@ -135,7 +134,7 @@ def separates_groups(key: str) -> bool:
 
 
 def _label_part(key: str, value: Any) -> str:
-    return str(value) if key in SHORT_NAMES else f"{key}={value}"
+    return str(value) if key in LABEL_KEYS else f"{key}={value}"
 
 
 def _by_env_and_label(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]]]:

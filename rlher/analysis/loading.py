@@ -37,7 +37,7 @@ MAX_VALUE = 1e15
 STEPS_PER_SECOND = "steps_per_second"
 """Column of the evaluations: environment steps over seconds since the previous evaluation."""
 
-SHORT_NAMES = ("algo", "env", "her")
+LABEL_KEYS = ("algo", "env", "her")
 """Keys of a loaded config for labels; ``her`` is the strategy, or ``off`` without hindsight."""
 
 
@@ -45,7 +45,7 @@ SHORT_NAMES = ("algo", "env", "her")
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param config: its ``config.yaml`` with dotted keys, and :data:`SHORT_NAMES`; missing keys have their defaults.
+    :param config: its ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`; missing keys have their defaults.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
@@ -165,15 +165,15 @@ def read_run(folder: Path) -> LoadedRun:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`SHORT_NAMES`."""
+    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`LABEL_KEYS`."""
     config, other_values = read_config_of_any_version(folder)
-    short_names = {
+    labels = {
         "algo": config.algo.label,
         "env": config.env.label,
         "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
     }
     defaults = default_config(config)  # with the keys of empty mappings, such as her.goal_mix
-    values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, short_names)))
+    values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, labels)))
     # Escaped here, since a table, a figure or a notebook may show any of them.
     return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}
 
@@ -217,7 +217,7 @@ def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     if "timesteps" not in rows:
         return pd.DataFrame()
     log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
-    log = log.assign(**{short_name(name): log[name] for name in map(str, log)})
+    log = log.assign(**{without_section(name): log[name] for name in map(str, log)})
     for name in ("wall_seconds", "updates"):
         if name in evaluations:
             known = evaluations.dropna(subset=name)
@@ -225,6 +225,6 @@ def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
     return log
 
 
-def short_name(column: str) -> str:
+def without_section(column: str) -> str:
     """Return a column of ``progress.csv`` without its section: ``object_moved`` for ``rollout/object_moved``."""
     return column.rpartition("/")[2]

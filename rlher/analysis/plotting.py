@@ -20,7 +20,7 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
 from rlher.analysis.grouping import load_groups, number_of_seeds, output_beside
-from rlher.analysis.loading import short_name
+from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
@@ -98,7 +98,7 @@ def plot(config: PlotConfig) -> list[str]:
     if config.show and not has_display():
         raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
     figure = draw_runs(config, for_pyplot=config.show)
-    stem = safe_name(short_name(config.y))
+    stem = safe_name(without_section(config.y))
     pictures = config.output or [str(output_beside(config, f"{stem}{suffix}")) for suffix in SUFFIXES[:2]]
     for name in pictures:
         picture = io.BytesIO()  # on a full disk the PDF writer raises an error that is no OSError
@@ -273,7 +273,7 @@ def to_svg(curves: Sequence[GroupCurve], x: str, y: str, line_styles: LineStyles
 
 def axis_of(column: str) -> Axis:
     """Return the axis of a column."""
-    return AXES.get(column) or AXES.get(short_name(column)) or Axis(column.replace("_", " "))
+    return AXES.get(column) or AXES.get(without_section(column)) or Axis(column.replace("_", " "))
 
 
 def choose_line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> LineStyles:

@@ -18,7 +18,7 @@ from rlher.analysis.comparison import few_seeds_message, tables
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
-from rlher.analysis.loading import SHORT_NAMES, STEPS_PER_SECOND, LoadedRun, read_runs
+from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
 from rlher.analysis.tables import MISSING
@@ -170,7 +170,7 @@ def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     meta = read_json(run.folder / METADATA).items()
     described = {name: value for name, value in meta if name not in ("started", "seed", "experiment")}
     for key, value in chain(run.config.items(), flatten({"meta": described})):
-        if key not in (*SHORT_NAMES, "logs", "meta"):
+        if key not in (*LABEL_KEYS, "logs", "meta"):
             yield key, _value_text(value)
 
 

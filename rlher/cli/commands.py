@@ -160,7 +160,7 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
 
     watched = watch(config)
     if config.json:
-        print(json.dumps({**watched.keys, "episodes": [asdict(episode) for episode in watched.episodes]}))
+        print(json.dumps({**watched.identity, "episodes": [asdict(episode) for episode in watched.episodes]}))
     if watched.video:
         note(f"video: {display_path(watched.video.absolute())}")
     return RunError.exit_code if config.video and not watched.video else 0

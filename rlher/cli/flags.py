@@ -11,15 +11,10 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
+from rlher.config.command_keys import split_named_folder
 from rlher.config.compose import ComposedConfig
 from rlher.config.key import shown_value, takes_list
-from rlher.config.override_syntax import (
-    override_text,
-    override_word,
-    parse_flag,
-    parse_override,
-    split_named_folder,
-)
+from rlher.config.override_syntax import override_text, override_word, parse_flag, parse_override
 from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.core.errors import UserError, did_you_mean
 

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def dispatch(argv: list[str]) -> int:
     """Find the command, run it and return its exit code."""
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    if not argv or argv[0] in ("-h", "--help", "--help-all", "help"):
         from rlher.cli.help import program_help
 
         print(program_help())

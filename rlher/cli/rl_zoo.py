@@ -46,6 +46,7 @@ KEYS_OF_HYPERPARAMETERS: dict[str, str | None] = {
     "env_wrapper": "env.wrappers",
     "callback": "callbacks",
     "policy_kwargs.net_arch": "algo.net_arch",
+    "policy_kwargs.activation_fn": "algo.activation",
     "policy_kwargs.n_critics": "algo.n_critics",
     "policy_kwargs.n_quantiles": "algo.n_quantiles",
     "env_kwargs.max_episode_steps": "env.max_episode_steps",
@@ -109,6 +110,8 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
             if value[1:] != ["step"]:
                 raise UserError(f"train_freq={value} counts episodes, which is not supported; give a number of steps.")
             value = value[0]
+        if name == "policy_kwargs.activation_fn":  # nn.ReLU
+            value = str(value).rpartition(".")[2].lower()
         if name == "gradient_steps" and value == -1:
             value = None
         if name == "learning_rate" and str(value).startswith("lin_"):
@@ -167,4 +170,6 @@ def _value(node: ast.AST) -> Any:
         return {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
     if isinstance(node, ast.List | ast.Tuple):
         return list(map(_value, node.elts))
+    if isinstance(node, ast.Name | ast.Attribute):
+        return ast.unparse(node)
     return ast.literal_eval(node)

@@ -1,5 +1,6 @@
 """Config keys of the commands, apart from `rlher train` and `optimize`."""
 
+import os
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
@@ -151,3 +152,15 @@ class ListConfig:
         positional=True,
     )
     json: bool = config_key(False, "print JSON on stdout")
+
+
+def split_named_folder(word: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
+
+    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
+    """
+    if os.path.exists(word) or "=" not in word:
+        return word, ""
+    parts = word.split("=")
+    splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
+    return next((split for split in splits if os.path.exists(split[0])), splits[0])

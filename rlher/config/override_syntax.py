@@ -89,18 +89,6 @@ def _text_value(text: str) -> str | None:
     return None if text.lower() == "null" else text
 
 
-def split_named_folder(word: str) -> tuple[str, str]:
-    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
-
-    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
-    """
-    if os.path.exists(word) or "=" not in word:
-        return word, ""
-    parts = word.split("=")
-    splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
-    return next((split for split in splits if os.path.exists(split[0])), splits[0])
-
-
 def override_text(value: Any) -> str:
     """Write a value as one would type it on the command line.
 

@@ -43,7 +43,7 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
         return {SHORT_KEYS[key]: value}
     if key == "recipe":
         return {key: str(value) if value else None}
-    if key in GROUPS and value in (None, "", {}):
+    if key in GROUPS and (value in (None, "") or isinstance(value, Mapping)):
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(names_in_group(key))}.")
     if key == "her":
         name = "off" if value is False else str(value)  # YAML's other word for it

@@ -22,7 +22,7 @@ TYPES = {
 def recipe_schema() -> dict[str, Any]:
     """Return the schema of the files in ``hyperparams/``; ``algo`` has the keys of every algorithm."""
     root: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#"} | _section()
-    for key, field in (dotted_keys(OptimizeConfig) | all_train_keys()).items():
+    for key, field in {**dotted_keys(OptimizeConfig), **all_train_keys()}.items():
         if not field.metadata.get("command_line_only"):
             *sections, name = key.split(".")
             properties = root["properties"]

@@ -1,5 +1,7 @@
 """Config keys of `rlher train`: update step, evaluation, checkpoints and the run itself."""
 
+import functools
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
@@ -79,7 +81,7 @@ class CheckpointConfig:
 
     freq: int | None = config_key(
         10_000,
-        "steps between checkpoints, which truncate running episodes; null: none",
+        "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
         low=1,
         matters_for=["experiment", "resume"],
     )
@@ -198,7 +200,8 @@ def run_config(config: TrainConfig) -> TrainConfig:
     return TrainConfig(**{field.name: getattr(config, field.name) for field in fields(TrainConfig)})
 
 
-def all_train_keys() -> dict[str, Field]:
+@functools.cache
+def all_train_keys() -> Mapping[str, Field]:
     """Return the fields of :class:`TrainConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
     keys = dotted_keys(TrainConfig)
     for algorithm in ALGORITHMS.values():
@@ -206,7 +209,8 @@ def all_train_keys() -> dict[str, Field]:
     return keys
 
 
-def keys_that_name_code() -> dict[str, Field]:
+@functools.cache
+def keys_that_name_code() -> Mapping[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
     return {key: field for key, field in all_train_keys().items() if field.metadata.get("may_name_code")}
 

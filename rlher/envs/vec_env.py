@@ -155,8 +155,9 @@ class RestorableVecEnv(VecEnvWrapper):
         while True:
             try:
                 observations = self._build_and_reset(build_number)
-                for action in actions:
-                    observations = self.step(action)[0]
+                for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
+                    observations = self.venv.step(action)[0]
+                self.actions = list(actions)
                 return observations
             except WorkerLost as lost:
                 self._count_restart(lost)

@@ -1,26 +1,19 @@
-"""Find and load the agent for `rlher evaluate`, `enjoy`, `collect` and `export`."""
+"""The model that `rlher evaluate`, `enjoy`, `collect` and `export` are asked for."""
 
-import copy
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
-from io import BytesIO
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
+from rlher.algos.build_model import require_supported_actions, require_usable_device
 from rlher.config.command_keys import PlayConfig
-from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import summarize
-from rlher.evaluation.rollout import Policy, make_policy, play_episodes, with_bar
+from rlher.evaluation.policies import load_model, make_policy
+from rlher.evaluation.rollout import Policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODELS, RunFolder
 
@@ -57,8 +50,8 @@ class ChosenModel:
         return f"{self.model_name} model, {steps_text}" if self.model_name in MODELS else f"model {steps_text}"
 
     @property
-    def keys(self) -> dict[str, str]:
-        """Keys that identify it in JSON output."""
+    def identity(self) -> dict[str, str]:
+        """Keys and values that identify it in JSON output."""
         return {"agent": self.bundled_name} if self.bundled_name else {"run": str(self.run), "model": self.model_name}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
@@ -75,10 +68,10 @@ class ChosenModel:
         return make_policy(self.load(env), self.deterministic)
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
-        """Play episodes, and return :attr:`keys` and the metrics; show a progress bar if stderr is a terminal."""
+        """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
         with closing(make_env(self.run.config.env)) as env:
             results = play_episodes(env, self.load_policy(env), episodes, seed)
-            return {**self.keys, **summarize(list(with_bar(results, episodes)))}
+            return {**self.identity, **summarize(list(with_bar(results, episodes)))}
 
 
 def choose_model(config: PlayConfig) -> ChosenModel:
@@ -92,36 +85,3 @@ def choose_model(config: PlayConfig) -> ChosenModel:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
     return ChosenModel(run, model, config.agent, config.deterministic, config.device)
-
-
-def without_training_aids(config: EnvConfig) -> EnvConfig:
-    """Return an environment without what helps to learn: with its own goals and rewards."""
-    return replace(config, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
-
-
-def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:
-    """Return the policy of a run for its environment :func:`without_training_aids`.
-
-    :param config: environment of the run.
-    :param load_policy: loads the policy, given that environment.
-    """
-    with closing(make_env(config)) as env:
-        policy = load_policy(env)
-    if not config.relay.enabled:
-        return policy
-    return lambda observation: policy(add_hand_goal(observation, config.relay))
-
-
-def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
-    """Rebuild a run's model from its config and load the weights; nothing is unpickled.
-
-    :param file: model file of the run.
-    :param env: environment of the run, for its spaces.
-    :raises UserError: the file is damaged.
-    """
-    venv = DummyVecEnv([lambda: env])
-    # The model seeds its action space, which all environments of a class may share.
-    venv.action_space = copy.deepcopy(venv.action_space)
-    model = build_inference_model(config, venv, device)
-    model_file.load_policy_weights(file, model)
-    return model

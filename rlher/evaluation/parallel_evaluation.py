@@ -19,8 +19,8 @@ from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
 from rlher.envs.vec_env import RestartLimit
-from rlher.evaluation.chosen_model import load_model
-from rlher.evaluation.rollout import Episode, OnStep, make_policy, play_episode
+from rlher.evaluation.policies import load_model, make_policy
+from rlher.evaluation.rollout import Episode, OnStep, play_episode
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""

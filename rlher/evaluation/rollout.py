@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import can_redraw
 from rlher.core.rng import preserve_rng_state, set_random_seed
@@ -54,11 +53,6 @@ class Episode:
 
     def __str__(self) -> str:
         return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
-
-
-def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy:
-    """Return a model's policy as a function from one observation to one action."""
-    return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
 OnStep = Callable[[Episode, Observation, bool], None]

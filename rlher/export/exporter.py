@@ -88,7 +88,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     for line in notes:
         note(f"  {line}")
     folder = display_path(folder)
-    result = {**chosen.keys, "folder": str(folder)}
+    result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {chosen.model_label} of {run.folder.name} with rlher"

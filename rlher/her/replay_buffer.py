@@ -320,15 +320,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             return None if values is None else self.to_torch(values.astype(np.float32).reshape(-1, 1))
 
         return HerReplayBufferSamples(
-            tensors(relabelled.rows["obs"]),
-            self.to_torch(relabelled.rows["action"]),
-            tensors(relabelled.next_obs),
-            self.to_torch(relabelled.dones.reshape(-1, 1)),
-            self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
-            column(relabelled.discounts),
-            column(weights),
-            indices,
-            demonstrations,
+            observations=tensors(relabelled.rows["obs"]),
+            actions=self.to_torch(relabelled.rows["action"]),
+            next_observations=tensors(relabelled.next_obs),
+            dones=self.to_torch(relabelled.dones.reshape(-1, 1)),
+            rewards=self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
+            discounts=column(relabelled.discounts),
+            weights=column(weights),
+            indices=indices,
+            demonstrations=demonstrations,
         )
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:

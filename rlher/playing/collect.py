@@ -58,7 +58,7 @@ def collect_dataset(config: CollectConfig) -> Collected:
     # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
     with closing(make_env(source.env, training=True)) as env:
         policy = source.make_policy(env)
-        folder = new_folder(config.output, f"{source.env.label}-{source.short_name}")
+        folder = new_folder(config.output, f"{source.env.label}-{source.dataset_name}")
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None

@@ -21,12 +21,12 @@ DEFAULT_EPISODES = 6
 class Watched:
     """The result of `rlher enjoy`.
 
-    :param keys: keys that identify the agent, controller or dataset in JSON output.
+    :param identity: keys and values that identify the agent, controller or dataset in JSON output.
     :param episodes: the outcomes of the episodes.
     :param video: the video; None: there was a window, or it could not be recorded.
     """
 
-    keys: dict[str, str]
+    identity: dict[str, str]
     episodes: list[Episode]
     video: Path | None
 
@@ -58,4 +58,4 @@ def watch(config: EnjoyConfig) -> Watched:
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
-    return Watched(source.keys, outcomes, path if recorder and not recorder.failed else None)
+    return Watched(source.identity, outcomes, path if recorder and not recorder.failed else None)

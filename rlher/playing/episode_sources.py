@@ -20,12 +20,13 @@ from gymnasium import spaces
 from rlher.config.command_keys import EpisodeSourceConfig
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import UserError, damaged_if_it_raises, describe_error, did_you_mean
+from rlher.core.errors import RunError, UserError, damaged_if_it_raises, did_you_mean, run_errors_of
 from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.chosen_model import choose_model, task_policy, without_training_aids
+from rlher.evaluation.chosen_model import choose_model
+from rlher.evaluation.policies import task_policy, without_training_aids
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -39,20 +40,20 @@ class EpisodeSource:
     """Where episodes come from: a policy, the environment that it plays in, and the seeds of the episodes.
 
     :param name: name of the run, agent, controller or dataset.
-    :param keys: keys that identify it in JSON output.
-    :param env: environment, see :func:`rlher.evaluation.chosen_model.without_training_aids`.
+    :param identity: keys and values that identify it in JSON output.
+    :param env: environment, see :func:`rlher.evaluation.policies.without_training_aids`.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
-    :param short_name: part of the name of a dataset.
+    :param dataset_name: part of the name of a dataset.
     :param folder: folder for videos.
     """
 
     name: str
-    keys: dict[str, str]
+    identity: dict[str, str]
     env: EnvConfig
     make_policy: Callable[[gym.Env], Policy]
     seeds: Iterable[int]
-    short_name: str = ""
+    dataset_name: str = ""
     folder: Path = Path()
 
 
@@ -85,8 +86,8 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     def make_policy(open_env: gym.Env) -> Policy:
         return load_controller(name, open_env, env.id)
 
-    keys = {"controller": name, "env": env.id}
-    return EpisodeSource(name, keys, env, make_policy, count(config.seed), short_name=name.rpartition(":")[2])
+    identity = {"controller": name, "env": env.id}
+    return EpisodeSource(name, identity, env, make_policy, count(config.seed), dataset_name=name.rpartition(":")[2])
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
@@ -98,7 +99,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
 
     env = without_training_aids(run.env)
     folder = Path() if config.agent else agent.run.folder
-    return EpisodeSource(agent.name, agent.keys, env, make_policy, count(config.seed), run.algo.name, folder)
+    return EpisodeSource(agent.name, agent.identity, env, make_policy, count(config.seed), run.algo.name, folder)
 
 
 def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
@@ -140,12 +141,10 @@ class CheckedController:
     def __call__(self, observation: dict[str, np.ndarray]) -> np.ndarray:
         """Return the action, clipped to the bounds of the action space.
 
-        :raises UserError: the controller raised, or returned no action of the space.
+        :raises RunError: the controller raised, or returned no action of the space.
         """
-        try:
+        with run_errors_of(f"controller={self._name}"):
             returned = self._act(observation)
-        except Exception as error:
-            raise UserError(f"controller={self._name} raised {describe_error(error)}.") from error
         try:
             action = np.asarray(returned, dtype=self._space.dtype).reshape(self._space.shape or ())
             if isinstance(self._space, spaces.Box):
@@ -154,9 +153,7 @@ class CheckedController:
         except (TypeError, ValueError):
             is_valid = False
         if not is_valid:
-            raise UserError(
-                f"controller={self._name} returned {returned!r}; it must return an action of {self._space}."
-            )
+            raise RunError(f"controller={self._name} returned {returned!r}; it must return an action of {self._space}.")
         return action
 
 

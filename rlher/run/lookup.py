@@ -57,6 +57,8 @@ def find_run_and_model(config: ModelChoice, agent: str | None = None) -> tuple[R
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
             )
+        if model not in ("auto", folder_and_model[1]):
+            raise UserError(f"{name} is a model already; leave model={model} out, or give the folder of the run.")
         name, model = folder_and_model
     run = open_run(name, config.logs, config.trust_code)
     return run, run.resolve_model(model)
@@ -70,7 +72,7 @@ def _model_of_file(file: Path) -> tuple[str, str] | None:
 
 
 def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
-    """Open the most recently started run that is not finished; the newest run if all are finished.
+    """Open the most recently started or resumed run that is not finished; the newest run if all are finished.
 
     A run that is being trained now is taken only if there is no other.
 

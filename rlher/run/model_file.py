@@ -17,7 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, UserError, first_line, unreadable
+from rlher.core.errors import DamagedFile, RunError, UserError, first_line, unreadable
 from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import write_bytes
 
@@ -97,6 +97,15 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
 def all_finite(model: BaseAlgorithm) -> bool:
     """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
+
+
+def require_finite(model: OffPolicyAlgorithm) -> None:
+    """Raise RunError if training diverged: a weight or statistic of the policy is not finite."""
+    if not all_finite(model):
+        raise RunError(
+            f"training diverged: weights are not finite after {model.num_timesteps:,} steps, so only the best model is "
+            "kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
+        )
 
 
 def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:

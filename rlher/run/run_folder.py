@@ -111,6 +111,10 @@ def read_config(folder: Path) -> TrainConfig:
     :raises DamagedFile: it does not fit the schema.
     """
     config, other_values = read_config_of_any_version(folder)
+    if (algo := config.algo.name) not in ALGORITHMS:
+        raise UserError(
+            f"{folder / CONFIG} needs algo={algo}, which is not installed; install the package that has it."
+        )
     try:
         set_values(config, other_values)  # raises UserError that names the first of them
         validate(config)

@@ -111,6 +111,7 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
         ("demos.fraction", "demos.path", config.demos.path is not None),
         ("her.priority_kwargs", "her.priority", config.her.priority != "uniform"),
         ("her.goal_mix", "her.goal_selection_strategy", strategy == "mix"),
+        ("her.goal_mix_start", "her.goal_selection_strategy", strategy == "mix"),
         ("her.goal_selection_kwargs", "her.goal_selection_strategy", strategy == "mix" or ":" in strategy),
     ]
     return [

@@ -19,13 +19,12 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
-from rlher.evaluation.chosen_model import load_model, task_policy, without_training_aids
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
-from rlher.evaluation.rollout import make_policy, play_episodes
+from rlher.evaluation.policies import load_model, make_policy, task_policy, without_training_aids
+from rlher.evaluation.rollout import play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-from rlher.training.divergence import require_finite
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
@@ -104,7 +103,7 @@ class Evaluations:
 
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
-        require_finite(self._model)
+        model_file.require_finite(self._model)
         row = {
             "timesteps": self._model.num_timesteps,
             "updates": self._model._n_updates,

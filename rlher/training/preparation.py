@@ -35,7 +35,7 @@ class TrainingSetup:
     :param notes: one line for each value that was resolved or probed.
     :param callbacks: the user's, from the key ``callbacks``.
     :param started: monotonic time at which it was started.
-    :param from_checkpoint: see :func:`prepare`.
+    :param checkpoint: what the run continues from.
     """
 
     config: TrainConfig
@@ -44,25 +44,25 @@ class TrainingSetup:
     notes: list[str]
     callbacks: list[BaseCallback]
     started: float
-    from_checkpoint: bool
+    checkpoint: Path | None
 
 
 @contextmanager
-def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[TrainingSetup]:
+def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
-    :param from_checkpoint: a checkpoint is loaded next, which replaces the model of ``init_from`` and holds the
-        demonstrations, so neither is read. The properties of the environment stay those that the run began with.
+    :param checkpoint: loaded next by the trainer. It replaces the model of ``init_from`` and holds the demonstrations,
+        so neither is read. The properties of the environment stay those that the run began with.
     :raises UserError: the config cannot be trained.
     """
     started = time.monotonic()
     working_folder = Path.cwd()
     require_usable_device(config.device)
     require_installed(config.logger)
-    initial = _initial_model(config) if config.init_from and not from_checkpoint else None
+    initial = _initial_model(config) if config.init_from and checkpoint is None else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
-    env, env_notes = _checked_env(config.env, from_checkpoint)
-    config, notes = resolve_defaults(replace(config, env=env), from_checkpoint)
+    env, env_notes = _checked_env(config.env, checkpoint is not None)
+    config, notes = resolve_defaults(replace(config, env=env), checkpoint is not None)
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:
@@ -72,9 +72,9 @@ def prepare(config: TrainConfig, from_checkpoint: bool = False) -> Iterator[Trai
         if initial is not None:
             model_file.load_parameters(initial, model)
         notes = [*env_notes, *notes, *_model_notes(config, model)]
-        if config.demos.path is not None and not from_checkpoint:
+        if config.demos.path is not None and checkpoint is None:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, notes, callbacks, started, from_checkpoint)
+        yield TrainingSetup(config, model, envs, notes, callbacks, started, checkpoint)
 
 
 @contextmanager

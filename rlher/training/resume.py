@@ -39,9 +39,9 @@ def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[
         start_text = resumed_text if checkpoint else "no valid checkpoint; training starts from step 0"
         _require_same_experiment(run, config, checkpoint)
         _require_steps_left(run, config, checkpoint, damaged)
-        with prepare(config, from_checkpoint=checkpoint is not None) as setup:
+        with prepare(config, checkpoint) as setup:
             run = RunFolder(run.folder, setup.config)
-            trainer = Trainer(run, setup, checkpoint=checkpoint)
+            trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
             print_header(run, [start_text, *damaged, *setup.notes])

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -20,7 +19,6 @@ from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.divergence import require_finite
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
@@ -59,7 +57,6 @@ class Trainer:
 
     :param run: its folder is locked by the caller.
     :param setup: result of :func:`prepare`, which the caller closes.
-    :param checkpoint: what it continues from.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     """
 
@@ -69,7 +66,6 @@ class Trainer:
         setup: TrainingSetup,
         on_evaluation: OnEvaluation | None = None,
         evaluate_at_end: bool = True,
-        checkpoint: Path | None = None,
     ) -> None:
         self.run = run
         self.config = run.config
@@ -80,8 +76,8 @@ class Trainer:
         self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, setup.started, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
         self.setup = setup
-        if checkpoint is not None:
-            self.checkpointer.restore(checkpoint)
+        if setup.checkpoint is not None:
+            self.checkpointer.restore(setup.checkpoint)
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
         self._evaluate_at_end = evaluate_at_end
 
@@ -95,17 +91,11 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        rows = self.checkpointer.log_rows
-        logger = make_logger(self.run.folder, self.config.tensorboard, rows, self.model.num_timesteps)
-        self.model.set_logger(logger)
-        if self.tracker is not None:
-            logger.output_formats.append(self.tracker)
         with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
             try:
                 with self._record_status():
                     self._delete_later_results()
-                    with closing(logger):
-                        self._learn()
+                    self._learn()
                     if self._evaluate_at_end:
                         self._evaluate_final()
             finally:
@@ -120,28 +110,34 @@ class Trainer:
         """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
-        steps = self.model.num_timesteps if self.setup.from_checkpoint else -1
+        steps = self.model.num_timesteps if self.setup.checkpoint else -1
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > steps:
                 path.unlink()
-        if not self.setup.from_checkpoint:
+        if self.setup.checkpoint is None:
             self.run.model_path("last").unlink(missing_ok=True)
         (self.run.folder / RESULT).unlink(missing_ok=True)
 
     def _learn(self) -> None:
         """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
         config = self.config
-        with TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress) as progress:
+        rows = self.checkpointer.log_rows
+        logger = make_logger(self.run.folder, config.tensorboard, rows, self.model.num_timesteps)
+        self.model.set_logger(logger)
+        if self.tracker is not None:
+            logger.output_formats.append(self.tracker)
+        progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress)
+        with closing(logger), progress_bar as progress:
             run_callback = RunCallback(self.checkpointer, self.interrupt_request, self.evaluations, progress)
             try:
-                if config.demos.pretrain_updates and not self.setup.from_checkpoint:
+                if config.demos.pretrain_updates and self.setup.checkpoint is None:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
                     self.evaluations.start()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
                     callback=[run_callback, DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
-                    reset_num_timesteps=not self.setup.from_checkpoint,
+                    reset_num_timesteps=self.setup.checkpoint is None,
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
@@ -198,7 +194,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_last_model(self) -> None:
-        require_finite(self.model)  # replaces what was raised: torch raises errors of many kinds then
+        model_file.require_finite(self.model)  # replaces what was raised: torch raises errors of many kinds then
         model_file.save(self.run.model_path("last"), self.model)
 
     def _write_result(self) -> None:
@@ -233,22 +229,18 @@ class RunCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
     def __init__(
-        self,
-        checkpointer: Checkpointer,
-        interrupt_request: InterruptRequest,
-        evaluations: Evaluations,
-        progress: TrainingProgress,
+        self, checkpointer: Checkpointer, stop: InterruptRequest, evaluations: Evaluations, progress: TrainingProgress
     ) -> None:
         super().__init__()
         self._checkpointer = checkpointer
-        self._interrupt_request = interrupt_request
+        self._stop = stop
         self._evaluations = evaluations
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         self._checkpointer.restore_envs()
         self._checkpointer.save_if_due()
-        if self._interrupt_request.requested:
+        if self._stop.requested:
             self._evaluations.finish_pending()
             self._checkpointer.save_unless_saved()
             raise KeyboardInterrupt

@@ -27,17 +27,15 @@ MISTAKES = [
     (("train", "+algo.kwargs.buffer_size=1_000_000_000_000"), "algo.buffer_size"),
     (("train", "algo=dqn", "env=parking-v0"), "sac, td3, ddpg, tqc"),
     (("train", "algo.net_arch=[8,[8]]"), "algo.net_arch"),
-    (("train", "algo.net_arch=[0]"), "algo.net_arch"),
     (("train", "env.kwargs.render_mode=human"), "env.kwargs.render_mode"),
     (("train", "env.reward_range=[0]"), "reward_range"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
-    (("train", "device=cuda"), "device=cuda"),
     (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "algo=dqn: there is no key"),
-    (("optimize", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "recipe tqc-parking-v0"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),
     (("evaluate", "nowhere"), "nowhere"),
     (("train", "algo=tqc", "algo.top_quantiles_to_drop_per_net=50"), "algo.n_quantiles=10"),
     (("train", "her=mix", "her.goal_mix={fuure: 1.0}"), "fuure"),
+    (("train", "-m", "her={n_steps:1},{n_steps:2}"), "her={'n_steps': 1}"),
     (("enjoy",), "logs/"),
 ]
 

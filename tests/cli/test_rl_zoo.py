@@ -49,8 +49,8 @@ FetchReach-v4:
             "algo.gradient_steps=null env.kwargs.a=b her=off",
         ),
         (
-            "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3) policy:'MlpPolicy'",
-            "algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3",
+            "train --hyperparams policy_kwargs:dict(net_arch=[8],log_std_init=-3,activation_fn=nn.ELU)",
+            "algo.net_arch=[8] algo.policy_kwargs.log_std_init=-3 algo.activation=elu",
         ),
     ],
 )

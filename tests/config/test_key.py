@@ -20,14 +20,6 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
     assert "checkpoint.freq" in ignored, "it truncates an episode now and then, which makes no other agent"
 
 
-def test_recipe_leaves_out_seeds_machine_and_output() -> None:
-    ignored = set(irrelevant_keys("recipe"))
-    assert {"seed", "eval.seed", "recipe", "logger", "record", "eval.keep_models", "checkpoint.freq"} <= ignored
-    assert {"checkpoint.minutes", "init_from", "device", "logs", "json"} <= ignored
-    assert not {"total_timesteps", "eval.freq", "eval.episodes", "n_envs", "normalize.enabled", "env.kwargs"} & ignored
-    assert not {name for name in ignored if name.startswith(("algo.", "her."))}
-
-
 def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
     fixed = compared_values(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "resume")
     assert fixed["env.kwargs"] == {"1": [2, 3]}

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from itertools import count
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pandas as pd
@@ -141,6 +142,16 @@ def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_repla
         expected = envs.step(NO_ACTIONS)[0]
         repeated = envs.repeat_actions(1, [NO_ACTIONS])
         assert (envs.restarts, repeated["desired_goal"].tolist()) == (2, expected["desired_goal"].tolist())
+
+
+def test_episodes_that_are_repeated_do_not_reset_the_count_of_restarts():
+    def build(seed: int) -> VecEnv:
+        envs = make_vec_env(hostile("LineEnv"), 2, seed)
+        envs.step_wait = Mock(wraps=envs.step_wait, side_effect=[*[DEFAULT] * 50, WorkerLost("its process died")])
+        return envs
+
+    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs, pytest.raises(RunError, match="3 restarts"):
+        envs.repeat_actions(1, [NO_ACTIONS] * 60)
 
 
 def test_a_worker_lost_while_environments_are_built_again_is_another_restart():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import UserError
+from rlher.core.errors import RunError
 from rlher.envs.contract import check_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import play_episodes
@@ -68,8 +68,8 @@ def test_a_class_gets_the_environment_and_is_reset(env, module) -> None:
 
 
 @pytest.mark.parametrize("name", ["too_large", "no_number", "raising"])
-def test_an_action_that_does_not_exist_is_the_users_error(env, module, name) -> None:
+def test_an_action_that_does_not_exist_is_an_error_of_the_controller(env, module, name) -> None:
     controller = load_controller(f"{module}:{name}", env, "BitFlipping-v0")
     observation, _ = env.reset(seed=0)
-    with pytest.raises(UserError):
+    with pytest.raises(RunError):
         controller(observation)

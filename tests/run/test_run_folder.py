@@ -60,14 +60,6 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
     assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
-def test_a_model_that_was_deleted_meanwhile_is_not_the_newest(tmp_path: Path, monkeypatch) -> None:
-    run = new_run(tmp_path).folder
-    deleted = tmp_path / "sac" / "FetchReach-v4_9"
-    folders = [run, deleted]
-    monkeypatch.setattr(lookup, "_run_folders", lambda *arguments: folders)
-    assert lookup.open_run(None, str(tmp_path)).folder == run
-
-
 def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
     waiting, running = (new_run(tmp_path).folder for _ in range(2))
     with run_folder.locked(running):
@@ -110,7 +102,6 @@ def test_the_config_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 DAMAGE = [
     "",
     "[1, 2]",
-    "algo: {name: nonsense}\nenv: {}",
     "algo: 3\nenv: {}",
     "\x00\x01",
     "a: [",
@@ -139,6 +130,14 @@ def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_unreadable_config_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_folder, "read_yaml", Mock(side_effect=PermissionError(errno.EACCES, "denied")))
     with pytest.raises(UserError) as caught:
+        run_folder.read_config(tmp_path)
+    assert not isinstance(caught.value, DamagedFile)
+
+
+def test_a_run_of_a_missing_plugin_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text("algo: {name: mine, action_noise: 0.2}\nenv: {id: FetchReach-v4}")
+    with pytest.raises(UserError, match="algo=mine") as caught:
         run_folder.read_config(tmp_path)
     assert not isinstance(caught.value, DamagedFile)
 

@@ -44,7 +44,7 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
 
 def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
     config = slow_config()
-    with prepare(config, from_checkpoint=True) as setup:
+    with prepare(config, checkpoint=Path("checkpoint")) as setup:
         assert setup.config.env == config.env
 
 

@@ -20,10 +20,10 @@ from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
 from rlher.envs.vec_env import RestorableVecEnv
+from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
 from rlher.training.checkpoints.checkpoint_state import EnvPoint
-from rlher.training.divergence import require_finite
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import count_rows
 
@@ -90,7 +90,7 @@ class Checkpointer:
         """
         self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        require_finite(self._model)
+        model_file.require_finite(self._model)
         checkpoint_files.write(self._run.checkpoints_path, self._model.num_timesteps, self._fill)
 
     def _fill(self, folder: Path) -> None:

@@ -1,0 +1,58 @@
+"""Load the model of a run, and make policies of it: functions from an observation to an action."""
+
+import copy
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import gymnasium as gym
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlher.algos.build_model import build_inference_model
+from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.config.training import TrainConfig
+from rlher.envs.make import make_env
+from rlher.envs.relay import add_hand_goal
+from rlher.evaluation.rollout import Policy
+from rlher.run import model_file
+
+
+def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
+    """Rebuild a run's model from its config and load the weights; nothing is unpickled.
+
+    :param file: model file of the run.
+    :param env: environment of the run, for its spaces.
+    :raises UserError: the file is damaged.
+    """
+    venv = DummyVecEnv([lambda: env])
+    # The model seeds its action space, which all environments of a class may share.
+    venv.action_space = copy.deepcopy(venv.action_space)
+    model = build_inference_model(config, venv, device)
+    model_file.load_policy_weights(file, model)
+    return model
+
+
+def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy:
+    """Return a model's policy as a function from one observation to one action."""
+    return lambda observation: model.predict(observation, deterministic=deterministic)[0]
+
+
+def without_training_aids(config: EnvConfig) -> EnvConfig:
+    """Return an environment without what helps to learn: with its own goals and rewards."""
+    return replace(config, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
+
+
+def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:
+    """Return the policy of a run for its environment :func:`without_training_aids`.
+
+    :param config: environment of the run.
+    :param load_policy: loads the policy, given that environment.
+    """
+    with closing(make_env(config)) as env:
+        policy = load_policy(env)
+    if not config.relay.enabled:
+        return policy
+    return lambda observation: policy(add_hand_goal(observation, config.relay))
