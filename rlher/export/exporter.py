@@ -205,9 +205,9 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
 
 def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
-    config = chosen.run.config.eval
-    episodes = config.final_episodes
-    seed = config.seed + FINAL_SEED_OFFSET
+    eval_config = chosen.run.config.eval
+    episodes = eval_config.final_episodes
+    seed = eval_config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
     if result.get("status") == Status.FINISHED and chosen.model_name in run_folder.MODELS:
         summary = result.get("best") if chosen.model_name == "best" else result

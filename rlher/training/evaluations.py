@@ -110,8 +110,9 @@ class Evaluations:
             "wall_seconds": round(self.elapsed, 3),
         }
         model = model_file.to_bytes(self._model)
-        config = self._run.config.eval
-        self._pending.append(PendingEvaluation(row, model, self._workers.start(model, config.episodes, config.seed)))
+        eval_config = self._run.config.eval
+        futures = self._workers.start(model, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(row, model, futures))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.

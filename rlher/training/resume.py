@@ -18,10 +18,10 @@ from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
 
 
-def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume_run(run: RunFolder, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
-    :param config: the run's own, except for the keys that may change.
+    :param new_config: the run's own, except for the keys that may change.
     :param command_line: the command line, for the run folder.
     :return: the run with its new config, and its result.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
@@ -35,11 +35,11 @@ def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[
             remove_unfinished(folder)
         checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
-        resumed_text = f"resumed at {done:,} of {config.total_timesteps:,} steps"
+        resumed_text = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         start_text = resumed_text if checkpoint else "no valid checkpoint; training starts from step 0"
-        _require_same_experiment(run, config, checkpoint)
-        _require_steps_left(run, config, checkpoint, damaged)
-        with prepare(config, checkpoint) as setup:
+        _require_same_experiment(run, new_config, checkpoint)
+        _require_steps_left(run, new_config, checkpoint, damaged)
+        with prepare(new_config, checkpoint) as setup:
             run = RunFolder(run.folder, setup.config)
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
@@ -48,12 +48,12 @@ def resume_run(run: RunFolder, config: TrainConfig, command_line: str) -> tuple[
             return run, trainer.run_to_end()
 
 
-def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Path | None) -> None:
+def _require_same_experiment(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
-    :param config: the new one; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
+    :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
-    compared = (compared_values(each, "resume") for each in (config, run.config, default_config(run.config)))
+    compared = (compared_values(each, "resume") for each in (new_config, run.config, default_config(run.config)))
     values, in_file, defaults = compared
     recorded = in_file
     if checkpoint is not None:
@@ -70,15 +70,15 @@ def _require_same_experiment(run: RunFolder, config: TrainConfig, checkpoint: Pa
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
-def _require_steps_left(run: RunFolder, config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
+def _require_steps_left(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
-    :param config: the new one; ``run.config`` is the one before.
+    :param new_config: to be trained; ``run.config`` is the one before.
     :param checkpoint: checkpoint from which it is resumed, if there is one.
     """
     done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
     before = lookup.steps_of(run)
-    total = config.total_timesteps
+    total = new_config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
         raise UserError(

@@ -121,8 +121,7 @@ class Trainer:
     def _learn(self) -> None:
         """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
         config = self.config
-        rows = self.checkpointer.log_rows
-        logger = make_logger(self.run.folder, config.tensorboard, rows, self.model.num_timesteps)
+        logger = make_logger(self.run.folder, config.tensorboard, self.checkpointer.log_rows, self.model.num_timesteps)
         self.model.set_logger(logger)
         if self.tracker is not None:
             logger.output_formats.append(self.tracker)
