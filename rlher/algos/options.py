@@ -44,9 +44,9 @@ class UpdateOptions:
     bf16: bool = False
 
     def changed_learning_options(self) -> list[str]:
-        """Return ``name=value`` of the options without which, that is without the fast update, another agent is learnt.
+        """Return ``name=value`` of the options in use that change what is learnt, and that need the fast update.
 
-        Target bounds are no such option: they only speed up learning.
+        Target bounds are not among them: they only speed up learning.
         """
         values = {name: getattr(self, name) for name in ("target_policy_noise_schedule", "action_l2", "bc_weight")}
         return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]

@@ -1,8 +1,8 @@
 """The algorithms: the classes of each, and its config keys with their defaults.
 
-To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. A key is
-the argument of the Stable-Baselines3 constructor with its name, unless ``to=`` says otherwise. Nothing here imports
-torch.
+To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. The value
+of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless ``to=`` of the key says
+otherwise. Nothing here imports torch.
 """
 
 from dataclasses import dataclass

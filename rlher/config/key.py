@@ -39,9 +39,9 @@ class KeyRules(TypedDict, total=False):
     :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set it.
     :param shown_as: how the value is printed and recorded, for an address with a password.
-    :param to: what takes the value of an ``algo.`` key as its argument of the same name: the ``"constructor"`` of the
-        algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update. ``"builder"``:
-        :mod:`rlher.algos.build_model` makes an argument from it.
+    :param to: where the value of an ``algo.`` key is passed, as the argument of the same name: to the
+        ``"constructor"`` of the algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update.
+        ``"builder"``: :mod:`rlher.algos.build_model` makes another argument from it.
     """
 
     matters_for: Sequence[Purpose]

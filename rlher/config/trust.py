@@ -69,7 +69,7 @@ def _named_code(key: str, value: Any) -> list[Any]:
     named: list[Any] = []
     for known, field in keys_that_name_code().items():
         if f"{key}.".startswith(f"{known}."):
-            below = key.removeprefix(known)  # `her.goal_mix.module:name` sets an entry of a mapping
+            below = key.removeprefix(known).lstrip(".")  # `her.goal_mix.module:name` sets an entry of a mapping
             codes = [value] if isinstance(value, list) else [below if ":" in below else None, *leaves(value)]
             may_be_choice = "choices" in field.metadata  # which has no colon
             named += [code for code in codes if code and not isinstance(code, int | float)]

@@ -60,7 +60,7 @@ class RunError(ReportedError):
 
     It may be the environment's, or the user's own: a callback, a strategy, a loss. The message names its line.
 
-    :ivar folder: run folder of the training that it ended, from Python.
+    :ivar folder: run folder of the training that it ended, for callers in Python.
     """
 
     exit_code = 1

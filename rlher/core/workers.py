@@ -41,8 +41,7 @@ CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
 REPORT_SECONDS = 0.1
-"""Shortest time from one report to the next one without a value."""
-
+"""Shortest time from one report to the next one, if that has no value."""
 
 PRELOADED = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """Modules that the fork server imports: what environments and evaluations need."""

@@ -48,8 +48,8 @@ class Relabeller:
     def relabel(self, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         has_parts = self.storage.layout.goal_parts > 1
-        # With relay sub-goals a step may change the goal. A row holds the goal before the step and the reward under the
-        # goal after it. So all rewards are recomputed, not only the virtual ones.
+        # With relay sub-goals a step may change the goal. A row then holds the goal before the step, but the reward
+        # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
         recomputed = slice(0 if has_parts else n_original, None)
         if len(ids[recomputed]):
             self.reward_and_done.observe_new()

@@ -66,7 +66,8 @@ def start_fork_server_if_needed(config: TrainConfig) -> None:
     The fork server imports for seconds, as this process does. If it is started before this process imports torch, both
     import at the same time.
     """
-    plan = process_plan(config, on_cpu=False)  # device=auto needs torch; the CPU never has more worker processes
+    # Resolving device=auto would import torch. On a CPU there are no more worker processes than on a GPU.
+    plan = process_plan(config, on_cpu=False)
     if plan.vec_env == "subproc" or plan.eval_workers:
         start_fork_server()
 

@@ -193,7 +193,8 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_last_model(self) -> None:
-        model_file.require_finite(self.model)  # replaces what was raised: torch raises errors of many kinds then
+        # After training diverged, torch raises errors of many kinds; this one replaces them.
+        model_file.require_finite(self.model)
         model_file.save(self.run.model_path("last"), self.model)
 
     def _write_result(self) -> None:

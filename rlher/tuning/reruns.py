@@ -33,7 +33,7 @@ RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9)
 """Parameters of a re-run."""
 
 CONFIDENCE = 0.95
-"""Of the intervals of all candidates together."""
+"""Confidence that the intervals of all candidates together are right."""
 
 ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""

@@ -134,7 +134,11 @@ def _row(trial: FrozenTrial, labels: tuple[str, str], in_table: bool) -> Progres
 
 @retry_while_database_is_away
 def ask(study: Study, space: SearchSpace) -> Trial:
-    """Start a trial. One that the database created without a reply has no heartbeat, so it is retried as lost."""
+    """Start a trial.
+
+    If the connection breaks before the database replies, a trial may exist that nobody runs. It has no heartbeat, so it
+    is retried as a lost one.
+    """
     return study.ask(space)
 
 

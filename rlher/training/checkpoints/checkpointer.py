@@ -61,7 +61,7 @@ class Checkpointer:
         self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
         """When a checkpoint between environment rebuilds is due."""
         self._env_point: EnvPoint | None = None
-        """To which the environments return when training starts; None: they start at their beginning."""
+        """Where the environments continue when training starts; None: at the beginning of episodes."""
 
     # ------------------------------------------------------------------------------------------------ writing
 
