@@ -10,15 +10,13 @@ new one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.her.reward_function import RewardFunction
+from rlher.her.reward_function import Floats, RewardFunction
 from rlher.her.storage import DESIRED_GOAL, Positions, Storage
 
-Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 
 RELABEL_DONE = ("auto", "keep", "success")

@@ -1,9 +1,9 @@
 """Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
-A strategy is a function from a :class:`GoalRequest` to ids of transitions (:mod:`rlher.her.storage`): the new goal is
-the one achieved after that transition. The transitions of an episode have consecutive ids, so ``request.ids`` stand for
-the goals that the transitions achieved, and ``request.episode_last_ids`` for the last goals of their episodes.
-Where it should be a transition's desired goal instead, a strategy returns :func:`desired_goal_of` its id.
+A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. The id of a transition (:mod:`rlher.her.storage`)
+stands for the goal that was achieved after it. The transitions of an episode have consecutive ids, so ``request.ids``
+stand for the goals that the transitions achieved, and ``request.episode_last_ids`` for the last goals of their episodes.
+For a transition's desired goal, a strategy returns :func:`desired_goal_of` its id.
 
 Offsets are drawn by flooring. Rounding would give the two end points half their weight (a bug of mrl and tianshou).
 
@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from rlher.core.errors import RunError, describe_value, run_errors_of
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids, Storage
+
+GoalIds = NDArray[np.int64]
+"""(n,) goals: i is the goal achieved after transition i, and -1 - i the desired goal of transition i."""
 
 ORIGINAL = "original"
 """Name of :func:`original` in a mix."""
@@ -72,25 +75,22 @@ class GoalRequest:
         return self.storage.next_achieved[self.storage.positions(ids)]
 
 
-def desired_goal_of(ids: Ids) -> Ids:
-    """Return the negative numbers by which a strategy chooses the desired goals of transitions with these (n,) ids."""
+def desired_goal_of(ids: Ids) -> GoalIds:
+    """Return the numbers of the desired goals of transitions with these (n,) ids."""
     return -1 - ids
 
 
-def transitions_of(choices: NDArray[np.int64]) -> Ids:
-    """Return the ids of the transitions whose achieved or desired goals a strategy chose.
-
-    :param choices: (n,) ids, and numbers from :func:`desired_goal_of`.
-    """
-    return np.where(choices < 0, -1 - choices, choices)
+def transitions_of(goals: GoalIds) -> Ids:
+    """Return the (n,) ids of the transitions whose achieved or desired goals these are."""
+    return np.where(goals < 0, -1 - goals, goals)
 
 
-Strategy = Callable[[GoalRequest], Ids]
+Strategy = Callable[[GoalRequest], GoalIds]
 Mix = Sequence[tuple[Strategy, float]]
 """Strategies with their weights."""
 
 
-def future(request: GoalRequest) -> Ids:
+def future(request: GoalRequest) -> GoalIds:
     """Sample uniformly from the goals achieved after this transition and the later ones of its episode.
 
     This transition is included as in SB3, so that one-step episodes can be relabelled (stable-baselines #578), and the
@@ -101,24 +101,24 @@ def future(request: GoalRequest) -> Ids:
     return last_ids - (request.rng.random(len(request)) * steps_left).astype(np.int64)
 
 
-def final(request: GoalRequest) -> Ids:
+def final(request: GoalRequest) -> GoalIds:
     """Return the last goal that the episode achieved."""
     return request.episode_last_ids
 
 
-def episode(request: GoalRequest) -> Ids:
+def episode(request: GoalRequest) -> GoalIds:
     """Sample uniformly from all goals that the episode achieved, before or after this transition."""
     last_ids = request.episode_last_ids
     length = last_ids - request.episode_first_ids + 1
     return last_ids - (request.rng.random(len(request)) * length).astype(np.int64)
 
 
-def random(request: GoalRequest) -> Ids:
+def random(request: GoalRequest) -> GoalIds:
     """Sample uniformly from the achieved goals of all stored transitions."""
     return request.sample_transitions(len(request))
 
 
-def geometric(request: GoalRequest, gamma: float) -> Ids:
+def geometric(request: GoalRequest, gamma: float) -> GoalIds:
     """Sample from the discounted future: offset k ≥ 0 with probability ∝ γ^k, truncated at the episode's end.
 
     That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
@@ -137,7 +137,7 @@ def geometric(request: GoalRequest, gamma: float) -> Ids:
     return request.ids + np.clip(offset, 1, steps_left) - 1
 
 
-def desired(request: GoalRequest) -> Ids:
+def desired(request: GoalRequest) -> GoalIds:
     """Sample uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
 
     The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
@@ -146,12 +146,12 @@ def desired(request: GoalRequest) -> Ids:
     return desired_goal_of(request.sample_transitions(len(request)))
 
 
-def original(request: GoalRequest) -> Ids:
+def original(request: GoalRequest) -> GoalIds:
     """Return the desired goals with which the transitions were collected; a part of a mix."""
     return desired_goal_of(request.ids)
 
 
-def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
+def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
     """Sample a strategy for each transition by weight, then a goal by that strategy.
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
@@ -171,7 +171,7 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Ids:
     return goals
 
 
-STRATEGIES: dict[str, Callable[..., Ids]] = {
+STRATEGIES: dict[str, Callable[..., GoalIds]] = {
     function.__name__: function for function in (future, final, episode, random, geometric, desired, mix)
 }
 """Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
@@ -211,7 +211,7 @@ def resolve_strategy(
 
 def _resolve(
     key: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
-) -> Callable[..., Ids]:
+) -> Callable[..., GoalIds]:
     """Return a strategy, with its arguments bound except for those of :func:`mix`.
 
     :param key: config key that names it, for messages.
@@ -226,7 +226,7 @@ def _resolve(
     return partial(geometric, gamma=gamma) if known == "geometric" else STRATEGIES[known]
 
 
-def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Ids:
+def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> GoalIds:
     """Return the choice of a user's strategy.
 
     :raises RunError: it raised, or returned something else than ids of stored transitions.
