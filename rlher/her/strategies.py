@@ -1,9 +1,10 @@
 """Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
-A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. The id of a transition (:mod:`rlher.her.storage`)
-stands for the goal that was achieved after it. The transitions of an episode have consecutive ids, so ``request.ids``
-stand for the goals that the transitions achieved, and ``request.episode_last_ids`` for the last goals of their episodes.
-For a transition's desired goal, a strategy returns :func:`desired_goal_of` its id.
+A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. The id of a transition, which
+:mod:`rlher.her.storage` defines, stands for the goal that was achieved after it. The transitions of an episode have
+consecutive ids, so ``request.ids`` stand for the goals that the transitions achieved, and ``request.episode_last_ids``
+for the last goals of their episodes. For a transition's desired goal, a strategy returns :func:`desired_goal_of` its
+id.
 
 Offsets are drawn by flooring. Rounding would give the two end points half their weight (a bug of mrl and tianshou).
 
