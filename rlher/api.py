@@ -35,7 +35,7 @@ from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training.process_plan import start_fork_server_if_needed
+from rlher.training import start
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -176,10 +176,7 @@ class Run:
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
-            start_fork_server_if_needed(config)
-            from rlher.training.resume import resume_run
-
-            _finished_run(*resume_run(self._run, config, command_line))
+            _finished_run(*start.resume(self._run, config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
                 self._reload()
@@ -269,10 +266,7 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = single_run_config(compose(LauncherConfig, overrides))
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
-    start_fork_server_if_needed(config)
-    from rlher.training.trainer import train_new_run
-
-    return _finished_run(*train_new_run(config, command_line))
+    return _finished_run(*start.train(config, command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

@@ -75,7 +75,10 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
-        return _construct_model(config, venv, device, seed=0, buffer_size=1)
+        model = _construct_model(config, venv, device, seed=0, buffer_size=1)
+    if hasattr(model, "exploration_final_eps"):  # of DQN, for actions that are not deterministic
+        model.exploration_rate = model.exploration_final_eps  # type: ignore[attr-defined]
+    return model
 
 
 def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:

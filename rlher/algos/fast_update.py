@@ -1,4 +1,4 @@
-"""The mechanics of the fast update: features, precision, compilation, optimizer steps, target networks, acting."""
+"""The fast update: ``train`` and ``predict`` in place of Stable-Baselines3's, and what an algorithm defines."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

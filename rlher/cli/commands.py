@@ -34,7 +34,7 @@ from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_ta
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
-from rlher.training.process_plan import start_fork_server_if_needed
+from rlher.training import start
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
@@ -52,12 +52,10 @@ def train(config: LauncherConfig, command_line: str) -> int:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    single_run = single_run_config(config)
-    start_fork_server_if_needed(single_run)  # it imports torch at the same time as the next lines
+    run, result = start.train(single_run_config(config), command_line)
     from rlher.training.messages import print_result
-    from rlher.training.trainer import train_new_run
 
-    print_result(*train_new_run(single_run, command_line))
+    print_result(run, result)
     return 0
 
 
@@ -67,13 +65,13 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
-    start_fork_server_if_needed(config)
     from rlher.run import lookup
-    from rlher.training.messages import print_result
-    from rlher.training.resume import resume_run
 
     run = lookup.open_run(config.run, config.logs, config.trust_code)
-    print_result(*resume_run(run, run_config(config), command_line))
+    run, result = start.resume(run, run_config(config), command_line)
+    from rlher.training.messages import print_result
+
+    print_result(run, result)
     return 0
 
 
@@ -261,11 +259,7 @@ def check(config: CheckConfig, command_line: str) -> int:
 def list_names(config: ListConfig, command_line: str) -> int:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
-    from rlher.config.schema import recipe_schema
 
-    if config.what == "schema":
-        print(json.dumps(recipe_schema(), indent=2))
-        return 0
     lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
     if config.json:
         print(json.dumps(lists, indent=2))

@@ -146,10 +146,7 @@ class ListConfig:
     """Config keys of `rlher list`."""
 
     what: str | None = config_key(
-        None,
-        "the list to print; null: all; schema: the JSON schema of recipes, for editors",
-        choices=("algos", "envs", "strategies", "agents", "schema"),
-        positional=True,
+        None, "the list to print; null: all", choices=("algos", "envs", "strategies", "agents"), positional=True
     )
     json: bool = config_key(False, "print JSON on stdout")
 

@@ -13,8 +13,9 @@ from rlher.core.errors import UserError, did_you_mean
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """Reasons for which the values of two runs are compared or written.
 
-``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_experiment`; ``grouping``: put runs
-into one learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with other values.
+``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_experiment`; ``grouping``: tell
+agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with
+other values.
 """
 
 MAX_SEED = 4_000_000_000

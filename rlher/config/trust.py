@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlher.config.key import takes_list
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -62,19 +63,19 @@ def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool
 def _named_code(key: str, value: Any) -> list[Any]:
     """Return what names modules or classes in the value of a key, or may do so.
 
-    A list is reported as a whole, because any entry may be ``{module:Class: ...}``.
+    Of a key that holds a list, such as ``env.wrappers``, any entry may be ``{module:Class: ...}``.
     """
     if key == "env.id":
         return [value] if ":" in str(value) else []  # module:Id
-    named: list[Any] = []
-    for known, field in keys_that_name_code().items():
-        if f"{key}.".startswith(f"{known}."):
-            below = key.removeprefix(known).lstrip(".")  # `her.goal_mix.module:name` sets an entry of a mapping
-            codes = [value] if isinstance(value, list) else [below if ":" in below else None, *leaves(value)]
-            may_be_choice = "choices" in field.metadata  # which has no colon
-            named += [code for code in codes if code and not isinstance(code, int | float)]
-            named = [code for code in named if ":" in str(code) or not may_be_choice]
-    return named
+    known = next((name for name in keys_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
+    if known is None:
+        return []
+    if takes_list(field := keys_that_name_code()[known]):
+        return [value] if value else []
+    below = key.removeprefix(known).lstrip(".")  # `her.goal_mix.module:name` sets an entry of a mapping
+    values = [below if ":" in below else None, *leaves(value)]
+    named = [code for code in values if code and not isinstance(code, int | float)]
+    return [code for code in named if ":" in str(code)] if "choices" in field.metadata else named
 
 
 # ------------------------------------------------------------------------------------------------ signatures

@@ -1,1 +1,1 @@
-"""Errors, messages, safe file access and statistics that every other package uses."""
+"""What several packages share: errors, messages, files, workers, statistics. It knows nothing of learning."""

@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
     """
     try:
         require_regular_file(path, MAX_TEXT_BYTES)
-        return path.read_text(errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):
         return ""
 

@@ -1,4 +1,4 @@
-"""The wrapper of every goal environment: success in ``info``, faults as messages, and facts on training episodes."""
+"""The wrappers of every goal environment: faults as messages; success and facts on training episodes in ``info``."""
 
 from math import isfinite
 from typing import Any

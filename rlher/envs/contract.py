@@ -167,6 +167,7 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iter
     if config.success_key is None:
         if config.success_reward is not None:
             yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
+            yield from _ends_on_success(config, env, rollout)
             return
         problem_text = f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense"
         yield Finding(
@@ -178,6 +179,10 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iter
         yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
         return
     yield Finding("ok", f"success is info[{config.success_key!r}]")
+    yield from _ends_on_success(config, env, rollout)
+
+
+def _ends_on_success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     recorded = ends_on_success(config, env, rollout)
     if config.ends_on_success is None:
         problem_text = "no random episode had a success, so training finds out whether success ends an episode"

@@ -77,7 +77,7 @@ class GoalRequest:
 
 
 def desired_goal_of(ids: Ids) -> GoalIds:
-    """Return the numbers of the desired goals of transitions with these (n,) ids."""
+    """Return the :data:`GoalIds` of the desired goals of transitions with these (n,) ids."""
     return -1 - ids
 
 

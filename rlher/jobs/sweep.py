@@ -36,6 +36,7 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
+from rlher.training import start
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -220,13 +221,13 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
-    from rlher.training.messages import print_result
-    from rlher.training.trainer import train_new_run
-
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    print_result(*(_resume(folder, config, command_line) if folder else train_new_run(config, command_line)))
+    run, result = _resume(folder, config, command_line) if folder else start.train(config, command_line)
+    from rlher.training.messages import print_result
+
+    print_result(run, result)
 
 
 @tenacity.retry(
@@ -237,11 +238,9 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 )
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
-    from rlher.training.resume import resume_run
-
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
     resumed = copy.deepcopy(run.config)
     for key, field, value in values_by_key(config):
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"]):
             set_value(resumed, key, value)
-    return resume_run(run, resumed, command_line)
+    return start.resume(run, resumed, command_line)

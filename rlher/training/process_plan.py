@@ -4,7 +4,7 @@ By default, a run with several cores has environments in worker processes, at mo
 the environments step, and an environment that hangs or dies is replaced. Evaluations run in worker processes beside
 training, one per core. A run with one core has no worker processes.
 
-Nothing here imports torch, so that the fork server can be started before.
+Nothing here imports torch, see :mod:`rlher.training.start`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
-from rlher.core.workers import start_fork_server
 
 PRODUCTS_PER_THREAD = 2**25
 """Each torch thread needs this many multiplications per layer (batch x width²); with fewer, threads wait for each
@@ -58,18 +57,6 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
         # Where environments run in workers, there is at least one, so that a hanging evaluation is replaced too.
         eval_workers = min(cores, MAX_EVAL_WORKERS) if cores > 1 else int(vec_env == "subproc")
     return ProcessPlan(threads, vec_env, eval_workers)
-
-
-def start_fork_server_if_needed(config: TrainConfig) -> None:
-    """Start the fork server if a run may have worker processes.
-
-    The fork server imports for seconds, as this process does. If it is started before this process imports torch, both
-    import at the same time.
-    """
-    # Resolving device=auto would import torch. On a CPU there are no more worker processes than on a GPU.
-    plan = process_plan(config, on_cpu=False)
-    if plan.vec_env == "subproc" or plan.eval_workers:
-        start_fork_server()
 
 
 def layer_sizes(config: TrainConfig) -> list[int]:

@@ -1,12 +1,9 @@
 """Config files: precedence of recipes, files of environments, and files that cannot be read."""
 
-import json
 from pathlib import Path
 
 import pytest
 import yaml
-
-from rlher.core.reading import read_yaml
 
 HYPERPARAMS = Path(__file__).parents[2] / "hyperparams"
 PAIR = ("algo=dqn", "env=BitFlipping-v0")
@@ -83,17 +80,3 @@ def test_invalid_recipe_file_is_refused(rlher, tmp_path: Path, command: str, tex
 def test_recipe_is_recorded(rlher) -> None:
     assert composed(rlher)["recipe"] == "dqn-BitFlipping-v0"
     assert composed(rlher, "algo=sac", "env.kwargs.continuous=true")["recipe"] is None
-
-
-def test_schema_of_recipes_accepts_every_recipe_and_no_other_key(rlher) -> None:
-    import jsonschema
-
-    done = rlher("list", "schema")
-    assert done.out == (HYPERPARAMS / "schema.json").read_text(), "rlher list schema > hyperparams/schema.json"
-    check = jsonschema.Draft7Validator(json.loads(done.out))
-    for file in HYPERPARAMS.glob("*.yaml"):
-        assert "$schema=schema.json" in file.read_text().splitlines()[0]
-        assert check.is_valid(read_yaml(file)), file
-    wrong = ({"algo": {"gama": 1}}, {"seed": "a"}, {"n_envs": 0}, {"engine": {"compile": "x"}}, {"logs": "x"})
-    assert not any(map(check.is_valid, wrong))
-    assert check.is_valid({"algo": {"learning_rate_schedule": "my_code:fall"}, "eval": {"freq": None}})

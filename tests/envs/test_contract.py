@@ -76,6 +76,9 @@ def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
         require_goal_env(config)
     config.max_episode_steps = 30
     require_goal_env(config)
+    config.ends_on_success = True
+    with pytest.raises(UserError, match=r"env\.ends_on_success"):
+        require_goal_env(config)
 
 
 def test_a_crash_may_have_a_goal_independent_penalty_if_its_key_is_known():

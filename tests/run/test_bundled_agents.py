@@ -43,6 +43,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)
     original, published = (agent.load_policy(env) for agent in chosen)
+    assert getattr(chosen[1].load(env), "exploration_rate", 0.05) == 0.05, "for sampled actions of DQN"
     for seed in range(5):
         observation, _ = env.reset(seed=seed)
         assert np.array_equal(original(observation), published(observation))

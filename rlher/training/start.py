@@ -1,0 +1,34 @@
+"""Start or continue a training run: what commands, the Python API and the jobs of a sweep call.
+
+The fork server imports for seconds, and so does this process. Nothing here imports torch before the server is started,
+so that both import at the same time.
+"""
+
+from rlher.config.training import TrainConfig
+from rlher.core.workers import start_fork_server
+from rlher.run.result import RunResult
+from rlher.run.run_folder import RunFolder
+from rlher.training.process_plan import process_plan
+
+
+def train(config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+    """Train a new run; see :func:`rlher.training.trainer.train_new_run`."""
+    _start_fork_server_if_needed(config)
+    from rlher.training.trainer import train_new_run
+
+    return train_new_run(config, command_line)
+
+
+def resume(run: RunFolder, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+    """Continue a run; see :func:`rlher.training.resume.resume_run`."""
+    _start_fork_server_if_needed(new_config)
+    from rlher.training.resume import resume_run
+
+    return resume_run(run, new_config, command_line)
+
+
+def _start_fork_server_if_needed(config: TrainConfig) -> None:
+    # Resolving device=auto would import torch. On a CPU there are no more worker processes than on a GPU.
+    plan = process_plan(config, on_cpu=False)
+    if plan.vec_env == "subproc" or plan.eval_workers:
+        start_fork_server()
