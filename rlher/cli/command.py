@@ -17,25 +17,25 @@ from rlher.config.training import all_train_keys
 class Command:
     """A command of `rlher`.
 
-    :param run: takes its config and the text of the command line, does the work, and returns the exit code.
-    :param sweep: does the work for all configs of a sweep (``-m``); None: ``run`` is called for one after the other.
+    :param function: takes its config and the text of the command line, does the work, and returns the exit code.
+    :param sweep: does the work for all configs of a sweep (``-m``); None: ``function``, one after the other.
     :param compose: returns its config, for its schema and the values that a command line gives.
     """
 
     name: str
-    run: Callable[[Any, str], int]
+    function: Callable[[Any, str], int]
     sweep: Callable[[Sequence[ComposedConfig]], int] | None = None
     compose: Callable[[type, Mapping[str, Any]], Any] = compose
 
     @property
     def summary(self) -> str:
         """Its line in ``rlher --help``."""
-        return (self.run.__doc__ or self.name).splitlines()[0].rstrip(".")
+        return (self.function.__doc__ or self.name).splitlines()[0].rstrip(".")
 
     @functools.cached_property
     def schema(self) -> type:
         """The dataclass of its config keys."""
-        return get_type_hints(self.run)["config"]
+        return get_type_hints(self.function)["config"]
 
     @property
     def flags(self) -> dict[str, Field]:

@@ -116,7 +116,7 @@ def run_command(line: "CommandLine") -> int:
         return command.sweep(configs)
     codes = []
     for composed in configs:
-        codes.append(command.run(composed.config, str(line)))
+        codes.append(command.function(composed.config, str(line)))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

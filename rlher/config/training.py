@@ -20,7 +20,7 @@ from rlher.config.key import (
 )
 from rlher.core.errors import UserError
 
-LOGGERS = {"wandb": "rlher.training.loggers:WandbTracker"}
+TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
 
 DEFAULT_EVALUATIONS = 20
@@ -143,7 +143,7 @@ class TrainConfig:
     logger: str = config_key(
         "none",
         "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
-        choices=("none", *LOGGERS),
+        choices=("none", *TRACKERS),
         may_name_code=True,
     )
     record: bool = config_key(False, "record a video of each new best model, as clips/<steps>.mp4")

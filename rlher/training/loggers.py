@@ -22,7 +22,7 @@ from stable_baselines3.common.logger import (
 )
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
-from rlher.config.training import LOGGERS
+from rlher.config.training import TRACKERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
 from rlher.core.nested import flatten
@@ -110,7 +110,7 @@ class WandbTracker:
 
 def require_installed(name: str) -> None:
     """Raise UserError if a tracker, or its package, is not there; ``"none"`` needs none."""
-    if name in LOGGERS:
+    if name in TRACKERS:
         require_package(f"logger={name}", name)
     elif name != "none":
         import_object("logger", name)
@@ -128,7 +128,7 @@ class TrackerWriter(KVWriter):
     def __init__(self, run: RunFolder) -> None:
         self._name = name = run.config.logger
         with preserve_rng_state():
-            self._tracker = instantiate("logger", LOGGERS.get(name, name), None, run)
+            self._tracker = instantiate("logger", TRACKERS.get(name, name), None, run)
         if missing := [method for method in ("log", "finish") if not callable(getattr(self._tracker, method, None))]:
             got = describe_value(self._tracker)
             raise UserError(f"logger: {name} returned {got}, which lacks {' and '.join(missing)}.")

@@ -51,7 +51,7 @@ def tracker(monkeypatch: pytest.MonkeyPatch) -> type[RecordingTracker]:
     """Replace wandb by a RecordingTracker."""
     created.clear()
     monkeypatch.setattr(errors, "find_spec", lambda name: name)
-    monkeypatch.setitem(trackers.LOGGERS, "wandb", f"{__name__}:RecordingTracker")
+    monkeypatch.setitem(trackers.TRACKERS, "wandb", f"{__name__}:RecordingTracker")
     return RecordingTracker
 
 
