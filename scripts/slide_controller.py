@@ -1,8 +1,8 @@
 r"""Controllers for FetchSlide, the first of which tries its strike in the simulator before it makes it.
 
     PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:Slide --episodes 200
-    PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:VariedSlide --episodes 4000 \
-        --output demos/slide-v0
+    PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:VariedSlide --episodes 10696 \
+        --output demos/strikes-v0
 
 `Slide` succeeds in 95 % of episodes. Its strikes are fragile: with noise of 0.05 in each action they succeed in 39 %,
 so an agent cannot clone them well. `VariedSlide` succeeds in a third, and shows where a puck stops after many kinds of
