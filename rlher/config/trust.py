@@ -54,10 +54,9 @@ def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool
     :param values: the values of the file by dotted key, ``env.kwargs.x`` or ``env.kwargs`` as a mapping.
     :param trust_code: whether the user gave ``--trust-code``; then any code is allowed.
     """
-    for key, value in values.items():
-        for code in _named_code(key, value):
-            if not (trust_code or is_signed(path)):
-                raise UntrustedCode(path, key, code)
+    named = [(key, code) for key, value in values.items() for code in _named_code(key, value)]
+    if named and not (trust_code or is_signed(path)):
+        raise UntrustedCode(path, *named[0])
 
 
 def _named_code(key: str, value: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from rlher.envs.probe import (
     record_random_rollout,
     single_rewards,
 )
+from rlher.envs.rendering import supports_rgb_array
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
@@ -139,6 +140,8 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
+    if not supports_rgb_array(env):
+        yield Finding("ok", "without the render mode rgb_array there are no videos")
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
         yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")

@@ -4,14 +4,18 @@ The fork server imports for seconds, and so does this process. Nothing here impo
 so that both import at the same time.
 """
 
+from typing import TYPE_CHECKING
+
 from rlher.config.training import TrainConfig
 from rlher.core.workers import start_fork_server
-from rlher.run.result import RunResult
-from rlher.run.run_folder import RunFolder
 from rlher.training.process_plan import process_plan
 
+if TYPE_CHECKING:
+    from rlher.run.result import RunResult
+    from rlher.run.run_folder import RunFolder
 
-def train(config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+
+def train(config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Train a new run; see :func:`rlher.training.trainer.train_new_run`."""
     _start_fork_server_if_needed(config)
     from rlher.training.trainer import train_new_run
@@ -19,7 +23,7 @@ def train(config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]
     return train_new_run(config, command_line)
 
 
-def resume(run: RunFolder, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume(run: "RunFolder", new_config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Continue a run; see :func:`rlher.training.resume.resume_run`."""
     _start_fork_server_if_needed(new_config)
     from rlher.training.resume import resume_run
