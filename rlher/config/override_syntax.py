@@ -1,6 +1,5 @@
 """Words ``key=value`` in Hydra's override grammar: read from a command line, and written for one."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import Field
@@ -22,8 +21,8 @@ CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 
-PLAIN = re.compile(r"[\w./:+-]+", re.ASCII)
-"""Values that need no quotes."""
+PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
+"""Values that need no quotes; ``total_timesteps=+5000``, that many more, is a text."""
 
 NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
@@ -76,12 +75,8 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
 
 def _is_literal(text: str, field: Field | None) -> bool:
     """Return whether a text is a value as it is, which Hydra's grammar would change or refuse."""
-    is_text = field is None or takes_text(field)  # None: a group such as env, whose value may be the path of a file
-    if HYDRA_SYNTAX.search(text) and not (is_text and os.path.isfile(text)):
-        return False  # a list, a mapping, a quoted text or a sweep
-    if field and (is_text or text.startswith("+")):  # total_timesteps=+5000: that many more
-        return True
-    return not PLAIN.fullmatch(text)
+    is_text = field is not None and takes_text(field)
+    return not HYDRA_SYNTAX.search(text) and (is_text or not PLAIN.fullmatch(text))
 
 
 def _text_value(text: str) -> str | None:
@@ -113,7 +108,7 @@ def override_text(value: Any) -> str:
 
 def override_word(key: str, *values: Any) -> str:
     """Return the word ``key=value`` of a command line; several values are those of a sweep."""
-    # total_timesteps=+5000, that many more, has no quotes: parse_override reads it as it is.
+    # total_timesteps=+5000 has no quotes: parse_override reads it as it is.
     texts = (str(value) if key == "total_timesteps" else override_text(value) for value in values)
     return f"{key}={','.join(texts)}"
 

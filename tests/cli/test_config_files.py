@@ -25,15 +25,15 @@ def test_unreadable_file_of_an_environment_is_named(rlher, tmp_path: Path, text:
 
 def test_an_environment_is_chosen_by_its_file(rlher, tmp_path: Path) -> None:
     (tmp_path / "my envs").mkdir()
-    (tmp_path / "my envs/mine, v2.yaml").write_text("id: Mine-v0\nmax_episode_steps: 7\n")
-    config = composed(rlher, "env=my envs/mine, v2.yaml", "env.action_repeat=2")
+    (tmp_path / "my envs/mine v2.yaml").write_text("id: Mine-v0\nmax_episode_steps: 7\n")
+    config = composed(rlher, "env=my envs/mine v2.yaml", "env.action_repeat=2")
     assert config["env"] == config["env"] | {"id": "Mine-v0", "max_episode_steps": 7, "action_repeat": 2}
     assert config["recipe"] is None
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    path = tmp_path / "my recipe, v2.yaml"
+    path = tmp_path / "my recipe v2.yaml"
     path.write_text(
         "total_timesteps: 1000\n"
         "algo: {net_arch: [8, 8], gamma: 0.9, kwargs: {verbose: 1}}\n"
