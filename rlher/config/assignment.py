@@ -7,14 +7,14 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import dotted_keys, values_by_key
+from rlher.config.key import dotted_keys, flat_values
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten_sections
 
 
 def set_values(config: Any, values: Mapping[str, Any]) -> None:
     """Set the values of dotted keys or nested sections, as :func:`set_value` does."""
-    for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
+    for key, value in flatten_sections(values, flat_values(config)):
         set_value(config, key, value)
 
 
@@ -61,7 +61,7 @@ def _type_of(node: Any, kind: Any, name: str) -> Any:
 
 def _hint(config: Any, key: str) -> str:
     """Return a hint at the algorithms that have an unknown key, or at the keys nearest to it, or ``""``."""
-    keys = [known for known, _, _ in values_by_key(config)]
+    keys = flat_values(config)
     if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
         return "; add env=<id>, or leave it out"
     if owners := [f"algo={name}" for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:

@@ -11,7 +11,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import validate, values_by_key
+from rlher.config.key import flat_values, validate, values_by_key
 from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
@@ -75,7 +75,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
         return EnvConfig(name)
     config = read_env(file)
     if is_yaml_path(name):
-        require_trusted_code(file, {key: value for key, _, value in values_by_key(config, "env.")}, trust_code)
+        require_trusted_code(file, flat_values(config, "env."), trust_code)
     return config
 
 

@@ -124,6 +124,11 @@ def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, A
             yield key, field, value
 
 
+def flat_values(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the values of a config and of its sections by dotted key."""
+    return {key: value for key, _, value in values_by_key(config, prefix)}
+
+
 def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
     return {key: field for key, field, _ in values_by_key(schema(), prefix)}

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.command_keys import ModelChoice
-from rlher.config.key import changed_values, compared_values, values_by_key
+from rlher.config.key import changed_values, compared_values, flat_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -36,7 +36,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
         near = runs[-1].parent if runs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
-    require_trusted_code(folder / CONFIG, {key: value for key, _, value in values_by_key(config)}, trust_code)
+    require_trusted_code(folder / CONFIG, flat_values(config), trust_code)
     return RunFolder(folder, config)
 
 

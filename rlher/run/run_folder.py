@@ -21,7 +21,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, validate, values_by_key
+from rlher.config.key import compared_values, flat_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, damaged_if_it_raises, first_line
@@ -137,7 +137,7 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
         algorithm = ALGORITHMS.get(values["algo"]["name"])
         config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
         other_values = {}
-        for key, value in flatten_sections(values, [key for key, _, _ in values_by_key(config)]):
+        for key, value in flatten_sections(values, flat_values(config)):
             try:
                 set_value(config, key, value)
             except UserError:

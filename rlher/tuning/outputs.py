@@ -12,7 +12,7 @@ from optuna.study import Study
 
 from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, values_by_key
+from rlher.config.key import compared_values, flat_values
 from rlher.config.override_syntax import override_words
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
@@ -153,4 +153,4 @@ def _defaults(config: TrainConfig) -> dict[str, Any]:
     """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
     name = config.env.label
     env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
-    return {key: value for key, _, value in values_by_key(TrainConfig(type(config.algo)(config.algo.name), env))}
+    return flat_values(TrainConfig(type(config.algo)(config.algo.name), env))

@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_value
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path
-from rlher.config.key import dotted_keys, validate, values_by_key
+from rlher.config.key import dotted_keys, flat_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import UntrustedCode, require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -183,5 +183,5 @@ def _baseline_value(key: str, config: TrainConfig) -> Any:
 def _tunable_values(config: TrainConfig) -> dict[str, Any]:
     """Return the config's values of all keys that can be tuned, the weights of a mix included."""
     weights = dict.fromkeys((*STRATEGIES, ORIGINAL), 0.0) | (config.her.goal_mix or DEFAULT_MIX)
-    values = {name: value for name, _, value in values_by_key(config) if name.startswith(TUNABLE)}
+    values = {name: value for name, value in flat_values(config).items() if name.startswith(TUNABLE)}
     return values | {MIX + name: weight for name, weight in weights.items() if name != "mix"}
