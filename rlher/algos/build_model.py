@@ -20,7 +20,7 @@ from rlher.algos.schedules import make_schedule
 from rlher.algos.training_loop import TrainingLoop
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_keys
-from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line
+from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
@@ -30,12 +30,7 @@ OTHER_ARGUMENTS = ("n_steps", "replay_buffer_kwargs", "options", "seed", "device
 
 
 def require_supported_actions(name: str, action_space: spaces.Space) -> None:
-    """Raise UserError if an algorithm does not support an action space.
-
-    :raises UserError: unknown algorithm, or one for the other kind of actions.
-    """
-    if name not in ALGORITHMS:
-        raise UserError(f"algo={name} does not exist{did_you_mean(name, ALGORITHMS)}.")
+    """Raise UserError if an algorithm does not support an action space."""
     kind = {spaces.Discrete: "discrete", spaces.Box: "continuous"}.get(type(action_space))
     if ALGORITHMS[name].actions != kind:
         suitable = [other for other, algorithm in ALGORITHMS.items() if algorithm.actions == kind]
