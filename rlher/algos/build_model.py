@@ -28,6 +28,9 @@ from rlher.her import HerReplayBuffer
 OTHER_ARGUMENTS = ("n_steps", "replay_buffer_kwargs", "options", "seed", "device")
 """Arguments of the algorithms that are set by keys of other sections."""
 
+KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
+"""The ``algo.`` keys that set arguments of the policy with another name."""
+
 
 def require_supported_actions(name: str, action_space: spaces.Space) -> None:
     """Raise UserError if an algorithm does not support an action space."""
@@ -153,12 +156,15 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
             keys = [key for key in all_train_keys() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
             raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
     for name, value in algo.policy_kwargs.items():
+        if name in policy:
+            key = KEY_OF_ARGUMENT.get(name, name)
+            raise UserError(f"algo.policy_kwargs.{name} would override algo.{key}; set that key instead.")
         if name == "optimizer_class" and ":" not in str(value):
             value = f"torch.optim:{value}"
         is_code = isinstance(value, str) and ":" in value
         policy[name] = import_object(f"algo.policy_kwargs.{name}", value) if is_code else value
-    if isinstance(policy["net_arch"], dict) and not isinstance(algo, ActorCriticConfig):
-        raise UserError(f"policy_kwargs.net_arch: algo={algo.name} has a single network; use algo.net_arch=[64,64].")
+    if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):
+        raise UserError(f"algo={algo.name} has a single network; give its sizes as algo.net_arch=[64,64].")
     if config.normalize.enabled and has_float_vectors(venv.observation_space):
         policy |= _normalized_extractor(config, policy)
     by_name["policy_kwargs"] = policy

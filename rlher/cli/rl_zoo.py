@@ -20,7 +20,7 @@ from rlher.config.override_syntax import parse_override
 from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
-from rlher.core.nested import flatten
+from rlher.core.nested import flatten_sections
 
 KEYS_OF_FLAGS = {
     ("-n", "--n-timesteps"): "total_timesteps",
@@ -103,7 +103,8 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     :raises UserError: one has a value that rlher does not have.
     """
     translation: dict[str, Any] = {}
-    for name, value in flatten(hyperparameters):
+    sections = [*KEYS_OF_HYPERPARAMETERS, *(f"{name}." for name in SECTIONS_OF_DICTS)]
+    for name, value in flatten_sections(hyperparameters, sections):
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
         if name == "train_freq" and isinstance(value, list):  # [16, "step"]

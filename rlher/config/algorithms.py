@@ -13,6 +13,7 @@ from rlher.config.key import experiment_key as key
 from rlher.config.key import with_default
 from rlher.config.plugins import WithPlugins
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ class OffPolicyConfig:
     target_q_bounds: Any = key(
         "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="options"
     )
-    net_arch: list[int] = key([256, 256], "sizes of the hidden layers", low=1, to="policy")
+    net_arch: list[int] | dict[str, list[int]] = key(
+        [256, 256], "sizes of the hidden layers; {pi: [64], qf: [256]} if actor and critics differ", to="policy"
+    )
     activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True, to="builder")
     policy_kwargs: dict[str, Any] = key(
         {}, "more arguments of the policy; classes as module:Class", may_name_code=True, to="builder"
@@ -106,9 +109,11 @@ class OffPolicyConfig:
         return self.model.rpartition(":")[2] if self.model else self.name
 
     def validate(self) -> None:
-        """Raise UserError for the name of an algorithm that does not exist."""
+        """Raise UserError for the name of an algorithm that does not exist, and for an empty layer."""
         if self.name not in ALGORITHMS:
             raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
+        if any(size < 1 for size in leaves(self.net_arch)):
+            raise UserError(f"algo.net_arch={self.net_arch} is invalid; each size must be at least 1.")
 
 
 @dataclass
@@ -140,7 +145,7 @@ class DQNConfig(OffPolicyConfig):
 
     batch_size: int = with_default(OffPolicyConfig, "batch_size", 128)
     gamma: float = with_default(OffPolicyConfig, "gamma", 0.98)
-    net_arch: list[int] = with_default(OffPolicyConfig, "net_arch", [256])
+    net_arch: list[int] | dict[str, list[int]] = with_default(OffPolicyConfig, "net_arch", [256])
     tau: float = with_default(OffPolicyConfig, "tau", 1.0)
     target_update_interval: int = key(500, "steps between updates of the target network", low=1)
     exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from rlher.config.algorithms import ALGORITHMS
@@ -79,8 +79,11 @@ def _convert(value: Any, kind: Any) -> Any:
     """
     if kind is Any:
         return copy.deepcopy(value)
-    if isinstance(kind, UnionType):  # `int | None`
-        return None if value is None else _convert(value, get_args(kind)[0])
+    if isinstance(kind, UnionType):  # `int | None`, or `list[int] | dict[str, list[int]]`
+        first, other = get_args(kind)
+        if value is None and other is NoneType:
+            return None
+        return _convert(value, other if isinstance(value, Mapping) and other is not NoneType else first)
     if get_origin(kind) is dict:
         return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
     if value is None:

@@ -37,8 +37,6 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     """Return what an override stands for."""
-    if key.startswith("algo.net_arch.") or (key == "algo.net_arch" and isinstance(value, Mapping)):  # {pi: [32], qf: …}
-        return {key.replace("net_arch", "policy_kwargs.net_arch"): value}
     if key in SHORT_KEYS:
         return {SHORT_KEYS[key]: value}
     if key == "recipe":

@@ -61,6 +61,4 @@ def process_plan(config: TrainConfig, on_cpu: bool) -> ProcessPlan:
 
 def layer_sizes(config: TrainConfig) -> list[int]:
     """Return the sizes of the hidden layers of all networks; actor and critic may have different ones."""
-    net_arch = config.algo.policy_kwargs.get("net_arch", config.algo.net_arch)
-    # Building the model refuses other values.
-    return [size for size in leaves(net_arch) if isinstance(size, int)]
+    return leaves(config.algo.net_arch)

@@ -30,6 +30,8 @@ MISTAKES = [
     (("train", "env.kwargs.render_mode=human"), "env.kwargs.render_mode"),
     (("train", "env.reward_range=[0]"), "reward_range"),
     (("train", "algo.kwargs.n_steps=3"), "her.n_steps"),
+    (("train", "algo.policy_kwargs.net_arch=[8]"), "algo.net_arch"),
+    (("train", "algo.net_arch=[0]"), "algo.net_arch"),
     (("train", "algo=dqn", "env=BitFlipping-v0", "recipe=tqc-parking-v0"), "algo=dqn: there is no key"),
     (("train", "-m", "seed=0,1", "--cfg", "job"), "--cfg"),
     (("evaluate", "nowhere"), "nowhere"),

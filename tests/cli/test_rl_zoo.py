@@ -95,7 +95,7 @@ def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
     line = ("--algo", "sac", "--env", "FetchReach-v4", "--conf-file", "her.yml")
     config = yaml.safe_load(rlher(*line, "-params", "batch_size:64", "--cfg", "job").out)
     assert config["total_timesteps"] == 1_000_000
-    assert config["algo"]["policy_kwargs"] == {"net_arch": {"pi": [512, 512], "qf": [64]}}
+    assert config["algo"]["net_arch"] == {"pi": [512, 512], "qf": [64]}
     assert (config["algo"]["train_freq"], config["algo"]["action_noise"]) == (2, 0.1)
     assert (config["algo"]["learning_rate"], config["algo"]["learning_rate_schedule"]) == (1e-3, "linear")
     assert config["algo"]["batch_size"] == 64

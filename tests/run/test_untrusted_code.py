@@ -249,7 +249,6 @@ def test_no_way_to_write_a_recipe_hides_code(rlher, recipe: str) -> None:
         "{policy: M, kwargs.policy_kwargs.optimizer_class: 'evil:X', kwargs: {}}",
         "{policy: M, kwargs: {policy_kwargs: {optimizer_class: 'evil:X'}}, kwargs.policy_kwargs: {}}",
         "{gamma: 0.9, gamma.x: 2}",
-        "{net_arch: {pi: [8], qf: [8], x: {class: 'evil:X'}}}",
         "{'replay_buffer_kwargs.priority=evil:X,x:y\\\\': 1}",
         "{'env_kwargs.foo=text\\\\': 1}",
     ],

@@ -43,7 +43,7 @@ def test_a_run_without_steps_may_be_made_longer() -> None:
 
 SMALL = SACConfig(name="sac")
 LARGE = SACConfig(name="sac", net_arch=[512, 512], batch_size=512)
-LARGE_CRITIC = replace(LARGE, net_arch=[64], policy_kwargs={"net_arch": {"pi": [64], "qf": [512, 512]}})
+LARGE_CRITIC = replace(LARGE, net_arch={"pi": [64], "qf": [512, 512]})
 
 
 @pytest.mark.parametrize(
