@@ -14,7 +14,6 @@ from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
 from rlher.envs.probe import (
     MAX_RANDOM_STEPS,
-    PROBED,
     RandomRollout,
     ends_on_success,
     fill_from_rollout,
@@ -33,7 +32,10 @@ BATCH_SIZE = 5
 TOLERANCE = 1e-5
 """Allowed difference of rewards, for float32 goals."""
 
-PROPERTIES = (*PROBED, "crash_key", "goal_independent_reward")
+PROPERTIES = (
+    *("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range"),
+    *("crash_key", "goal_independent_reward"),
+)
 """Properties of an environment that are probed or declared."""
 
 

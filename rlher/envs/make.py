@@ -6,10 +6,10 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, parse_
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
-from rlher.envs.checked_env import StandardInfo
 from rlher.envs.registration import entry_point, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
+from rlher.envs.success_info import SuccessInfo
 from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -35,7 +35,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
     env = correct_simulator(env)
-    env = StandardInfo(env, config, diagnostics=training and config.success_reward is not None)
+    env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
     if training and config.fall_height is not None:

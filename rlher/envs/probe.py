@@ -9,7 +9,8 @@ import numpy as np
 
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
-from rlher.envs.checked_env import SUCCESS_KEYS, CheckedEnv, as_flag
+from rlher.envs.checked_env import CheckedEnv
+from rlher.envs.success_info import SUCCESS_KEYS, as_flag
 
 RANDOM_STEPS = 200
 """Steps of the random episodes, 0.1 to 0.4 s."""
@@ -27,9 +28,6 @@ GOAL_PAIRS = 40
 """Number of goal pairs whose rewards are computed."""
 
 CRASH_KEYS = ("is_crash", "crashed")
-PROBED = ("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range")
-"""If one of these is null, rlher plays random episodes. ``crash_key`` is not among them: null is normal for an
-environment without crashes."""
 
 
 @dataclass
@@ -109,12 +107,10 @@ def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> 
 def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> EnvConfig:
     """Return a copy of ``config`` in which properties that are null are filled in from random steps of ``env``.
 
-    Some properties may stay null: the success key if no usual one is in ``info``, ``success_reward`` if the reward is
-    dense, and ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``.
-    ``max_episode_steps`` stays null if no episode was truncated, or if truncated episodes had different lengths.
+    Some properties may stay null: the success and the crash key if no usual one is in ``info``, ``success_reward`` if
+    the reward is dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``,
+    and ``max_episode_steps`` if no episode was truncated, or if truncated episodes had different lengths.
     """
-    if all(getattr(config, name) is not None for name in PROBED):
-        return replace(config, name=config.label)
     success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
     reward_at_goal, rewards = _goal_rewards(env, rollout)
     crash_costs = (config.crash_key or crash_key) is not None

@@ -13,7 +13,6 @@ from rlher.core.console import warn
 from rlher.core.errors import RunError
 from rlher.core.machine import available_cores
 from rlher.core.workers import WorkerLost
-from rlher.envs.checked_env import EPISODE_DIAGNOSTICS
 from rlher.envs.make import make_env
 from rlher.envs.worker_vec_env import WorkerVecEnv
 
@@ -55,9 +54,8 @@ def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
 
 def make_training_env(config: EnvConfig) -> Monitor:
     """Return one training environment in a Monitor, which notes success and crash of each episode."""
-    crash = ("is_crash",) if config.crash_key is not None else ()
-    diagnostics = EPISODE_DIAGNOSTICS if config.success_reward is not None else ()
-    return Monitor(make_env(config, training=True), info_keywords=("is_success", *crash, *diagnostics))
+    env = make_env(config, training=True)
+    return Monitor(env, info_keywords=env.get_wrapper_attr("step_keys"))
 
 
 class RestartLimit:

@@ -12,7 +12,7 @@ from rlher.config.command_keys import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import summarize
-from rlher.evaluation.policies import load_model, make_policy
+from rlher.evaluation.policies import load_model, make_policy, repeatable
 from rlher.evaluation.rollout import Policy, play_episodes, with_bar
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODELS, RunFolder
@@ -69,7 +69,7 @@ class ChosenModel:
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        with closing(make_env(self.run.config.env)) as env:
+        with repeatable(seed), closing(make_env(self.run.config.env)) as env:
             results = play_episodes(env, self.load_policy(env), episodes, seed)
             return {**self.identity, **summarize(list(with_bar(results, episodes)))}
 

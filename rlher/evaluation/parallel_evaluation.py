@@ -9,17 +9,16 @@ import io
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
 from rlher.envs.vec_env import RestartLimit
-from rlher.evaluation.policies import load_model, make_policy
+from rlher.evaluation.policies import load_model, make_policy, repeatable
 from rlher.evaluation.rollout import Episode, OnStep, play_episode
 
 EPISODES_PER_BATCH = 25
@@ -49,20 +48,12 @@ def play_seeds(
 ) -> None:
     """Play an episode for each seed in a new environment, in this process, on the CPU.
 
-    The generators of random numbers and the number of threads are restored afterwards. One thread computes, because
-    sums of several threads may differ in their last digit.
-
     :param model_content: content of a model file of the run.
     :param on_episode: called with each episode when it is over.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
     """
-    threads = th.get_num_threads()
-    with preserve_rng_state(), ExitStack() as stack:
-        stack.callback(th.set_num_threads, threads)
-        th.set_num_threads(1)
-        set_random_seed(seeds[0])
-        env = stack.enter_context(closing(make_env(config.env)))
+    with repeatable(seeds[0]), closing(make_env(config.env)) as env:
         policy = make_policy(load_model(config, io.BytesIO(model_content), env))
         for seed in seeds:
             on_episode(play_episode(env, policy, seed, on_step))

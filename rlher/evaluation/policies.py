@@ -1,19 +1,21 @@
 """Load the model of a run, and make policies of it: functions from an observation to an action."""
 
 import copy
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import gymnasium as gym
+import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.config.training import TrainConfig
+from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.envs.make import make_env
 from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.rollout import Policy
@@ -33,6 +35,23 @@ def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: 
     model = build_inference_model(config, venv, device)
     model_file.load_policy_weights(file, model)
     return model
+
+
+@contextmanager
+def repeatable(seed: int) -> Iterator[None]:
+    """Make the episodes that are played in the block the same each time, wherever they are played.
+
+    The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread
+    computes, because sums of several threads may differ in their last digit. Both are restored afterwards.
+    """
+    threads = th.get_num_threads()
+    with preserve_rng_state():
+        th.set_num_threads(1)
+        set_random_seed(seed)
+        try:
+            yield
+        finally:
+            th.set_num_threads(threads)
 
 
 def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy:

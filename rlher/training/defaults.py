@@ -107,7 +107,7 @@ def _keys_without_effect(config: TrainConfig) -> list[str]:
     strategy = config.her.goal_selection_strategy
     conditions = [
         ("checkpoint.minutes", "checkpoint.freq", config.checkpoint.freq is not None),
-        ("env.step_timeout", "vec_env", config.vec_env == "subproc"),
+        ("env.step_timeout", "vec_env", config.vec_env == "subproc" or bool(config.eval.workers)),
         ("demos.fraction", "demos.path", config.demos.path is not None),
         ("her.priority_kwargs", "her.priority", config.her.priority != "uniform"),
         ("her.goal_mix", "her.goal_selection_strategy", strategy == "mix"),

@@ -86,6 +86,12 @@ def test_a_crash_may_have_a_goal_independent_penalty_if_its_key_is_known():
     assert "penalty" in messages("Crashes", "warning", crash_key="nothing_says_this")
 
 
+def test_a_crash_key_is_found_if_all_other_properties_are_set():
+    keys = {"success_key": "is_success", "ends_on_success": False, "success_reward": 0.0, "reward_range": [-9.0, 0.0]}
+    config = check_goal_env(hostile("Crashes", max_episode_steps=20, **keys)).config
+    assert (config.crash_key, config.actions) == ("crashed", "continuous")
+
+
 @pytest.mark.parametrize(
     "keys",
     [{"success_key": "won"}, {"reward_range": [0.0, 1.0]}, {"ends_on_success": False}, {"success_reward": 1.0}],

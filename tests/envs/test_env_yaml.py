@@ -11,9 +11,8 @@ from rlher.config.command_keys import CheckConfig
 from rlher.config.compose import compose
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig
-from rlher.envs.contract import check_goal_env
+from rlher.envs.contract import PROPERTIES, check_goal_env
 from rlher.envs.make import make_env
-from rlher.envs.probe import PROBED
 
 NAMES = list(conf_files("env"))
 INSTALLED = [row["env"] for row in lists.envs() if not row["needs"]]
@@ -49,7 +48,7 @@ def force_success(env: gym.Env) -> tuple:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_file_sets_all_probed_properties(name):
     config = load(name)
-    unset = {key for key in (*PROBED, "actions", "description") if getattr(config, key) is None}
+    unset = {key for key in (*PROPERTIES, "actions", "description") if getattr(config, key) is None} - {"crash_key"}
     assert unset == ({"max_episode_steps"} if name == "BitFlipping-v0" else set()), "its limit is env.kwargs.n_bits"
     assert config.name in ("", name)
     assert config.label == name

@@ -1,0 +1,110 @@
+"""What counts as success: ``is_success`` in ``info``, crashes, and facts on training episodes."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rlher.config.environment import EnvConfig
+from rlher.core.errors import RunError
+from rlher.envs.checked_env import CheckedEnv
+
+SUCCESS_KEYS = ("is_success", "success")
+"""Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
+
+OBJECT_MOVED = "object_moved"
+SUCCESS_AT_RESET = "success_at_reset"
+EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
+
+
+class SuccessInfo(CheckedEnv):
+    """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
+
+    Success is the first of these that is known, after a reset in the order 3, 1, 2, because many environments leave
+    their success key out there:
+
+    1. the value of ``config.success_key`` in ``info``;
+    2. if that key is null, the value of the first of ``SUCCESS_KEYS`` in ``info``;
+    3. whether ``compute_reward`` is at least ``config.success_reward``; after a step only if the key is null.
+
+    With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
+    achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
+    the object is reached without doing anything: hindsight has nothing to learn from. ``success_at_reset``: whether the
+    goal was reached before the first step, which no agent can take credit for.
+
+    :param config: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
+    :param diagnostics: whether to add the two facts; they need ``config.success_reward``.
+    """
+
+    def __init__(self, env: gym.Env, config: EnvConfig, diagnostics: bool = False) -> None:
+        super().__init__(env, config.id)
+        self._config = config
+        self._success_keys = SUCCESS_KEYS if config.success_key is None else (config.success_key,)
+        self._diagnostics = diagnostics
+        self._start: Any = None
+        self._moved = self._at_reset = False
+
+    @property
+    def step_keys(self) -> tuple[str, ...]:
+        """The keys that it adds to the ``info`` of each step."""
+        crash = ("is_crash",) if self._config.crash_key is not None else ()
+        return ("is_success", *crash, *(EPISODE_DIAGNOSTICS if self._diagnostics else ()))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment, and add to ``info`` whether the goal is reached already.
+
+        :raises RunError: it raised, or returned an invalid observation.
+        """
+        observation, info = super().reset(seed=seed, options=options)
+        self._start = np.copy(observation["achieved_goal"])
+        self._moved = False
+        if self._config.success_reward is not None:
+            self._at_reset = self._is_reached(self._start, observation["desired_goal"], info)
+        else:
+            self._at_reset = bool(self._success_in(info))
+        return observation, {**info, "is_success": self._at_reset}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the environment and add the keys to ``info``.
+
+        :raises RunError: it failed; an episode ended, and it is unknown whether it was a success; or a value is
+            neither true nor false, such as NaN, which Python takes for true.
+        """
+        observation, reward, terminated, truncated, info = super().step(action)
+        success = self._success_in(info)
+        if success is None and self._config.success_key is None and self._config.success_reward is not None:
+            success = self._is_reached(observation["achieved_goal"], observation["desired_goal"], info)
+        if success is None and (terminated or truncated):  # some environments set the key only here
+            raise RunError(
+                f"{self._config.id}: an episode ended, but `info` has no {' or '.join(map(repr, self._success_keys))} "
+                f"(only {', '.join(map(repr, info)) or 'nothing'}); set env.success_key or env.success_reward."
+            )
+        # A copy, because some environments return the same dict twice.
+        info = {**info, "is_success": bool(success)}
+        if self._config.crash_key is not None:
+            info["is_crash"] = as_flag(info.get(self._config.crash_key), self._config.crash_key, self._config.id)
+        if self._diagnostics:
+            self._moved = self._moved or not self._is_reached(observation["achieved_goal"], self._start, info)
+            info |= {OBJECT_MOVED: self._moved, SUCCESS_AT_RESET: self._at_reset}
+        return observation, reward, terminated, truncated, info
+
+    def _success_in(self, info: dict[str, Any]) -> bool | None:
+        """Return the value of the first success key in ``info``; None: it has none."""
+        key = next((key for key in self._success_keys if key in info), None)
+        return None if key is None else as_flag(info[key], key, self._config.id)
+
+    def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
+        return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._config.success_reward)
+
+
+def as_flag(value: Any, key: str, env_name: str) -> bool:
+    """Return a value of ``info`` as bool; None counts as False.
+
+    :raises RunError: it is not one number, or NaN.
+    """
+    if isinstance(value, bool | np.bool_) or value is None:
+        return bool(value)
+    number = np.asarray(value)
+    if number.size != 1 or number.dtype.kind not in "biuf" or np.isnan(number).any():
+        raise RunError(f"{env_name}: info[{key!r}] is {value!r}, which is neither true nor false.")
+    return bool(number)
