@@ -176,7 +176,7 @@ class Run:
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
             config = changed_config(self.config, overrides)
-            _finished_run(*start.resume(self._run, config, command_line))
+            _finished_run(*start.resume(self.folder, config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
                 self._reload()

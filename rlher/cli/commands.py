@@ -65,10 +65,7 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
-    from rlher.run import lookup
-
-    run = lookup.open_run(config.run, config.logs, config.trust_code)
-    run, result = start.resume(run, run_config(config), command_line)
+    run, result = start.resume(Path(str(config.run)), run_config(config), command_line)
     from rlher.training.messages import print_result
 
     print_result(run, result)

@@ -5,7 +5,6 @@ other state, so the same command again, or one with more seeds, trains what is m
 """
 
 import contextlib
-import copy
 import csv
 import hashlib
 import io
@@ -20,8 +19,7 @@ from typing import Any
 
 import tenacity
 
-from rlher.config.assignment import set_value
-from rlher.config.compose import ComposedConfig
+from rlher.config.compose import ComposedConfig, changed_config
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
 from rlher.config.training import LauncherConfig, TrainConfig, run_config
@@ -239,8 +237,9 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
-    resumed = copy.deepcopy(run.config)
-    for key, field, value in values_by_key(config):
-        if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"]):
-            set_value(resumed, key, value)
-    return start.resume(run, resumed, command_line)
+    changes = {
+        key: value
+        for key, field, value in values_by_key(config)
+        if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
+    }
+    return start.resume(folder, changed_config(run.config, changes), command_line)

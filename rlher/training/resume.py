@@ -18,21 +18,22 @@ from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
 
 
-def resume_run(run: RunFolder, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume_run(folder: Path, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
-    :param new_config: the run's own, except for the keys that may change.
+    :param new_config: the run's own, except for the keys that may change; code that it names is trusted.
     :param command_line: the command line, for the run folder.
     :return: the run with its new config, and its result.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
-    with run_folder.locked(run.folder):
-        for path in run.folder.iterdir():
+    with run_folder.locked(folder):
+        run = RunFolder(folder, run_folder.read_config(folder))
+        for path in folder.iterdir():
             if path.exists() and not (path.is_file() or path.is_dir()):
                 raise UserError(f"{path} is not a regular file; delete it to resume the run.")
-        for folder in (run.folder, *(run.folder / name for name in ("checkpoints", "models", "clips"))):
-            remove_unfinished(folder)
+        for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
+            remove_unfinished(written)
         checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         resumed_text = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
@@ -40,7 +41,7 @@ def resume_run(run: RunFolder, new_config: TrainConfig, command_line: str) -> tu
         _require_same_experiment(run, new_config, checkpoint)
         _require_steps_left(run, new_config, checkpoint, damaged)
         with prepare(new_config, checkpoint) as setup:
-            run = RunFolder(run.folder, setup.config)
+            run = RunFolder(folder, setup.config)
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)

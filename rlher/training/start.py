@@ -4,6 +4,7 @@ The fork server imports for seconds, and so does this process. Nothing here impo
 so that both import at the same time.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlher.config.training import TrainConfig
@@ -23,12 +24,12 @@ def train(config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult
     return train_new_run(config, command_line)
 
 
-def resume(run: "RunFolder", new_config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
+def resume(folder: Path, new_config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Continue a run; see :func:`rlher.training.resume.resume_run`."""
     _start_fork_server_if_needed(new_config)
     from rlher.training.resume import resume_run
 
-    return resume_run(run, new_config, command_line)
+    return resume_run(folder, new_config, command_line)
 
 
 def _start_fork_server_if_needed(config: TrainConfig) -> None:

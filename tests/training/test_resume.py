@@ -522,7 +522,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
-        resume_run(run, run.config, "rlher resume")
+        resume_run(run.folder, run.config, "rlher resume")
     assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 
