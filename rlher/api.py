@@ -139,7 +139,7 @@ class Run:
             run = read_run(self.folder)
         except (OSError, ValueError) as error:
             raise UserError(f"{self._run} has no curves: {first_line(error)}.") from error
-        keys = {"run": str(self._run), **{key: run.config[key] for key in ("algo", "env", "her", "seed")}}
+        keys = {"run": str(self._run), **{key: run.values[key] for key in ("algo", "env", "her", "seed")}}
         return run.evaluations.assign(**keys)[[*keys, *run.evaluations]].rename(columns=escape_control)
 
     def export(self, folder: str | Path | None = None, *, format: str = "sb3") -> Path:

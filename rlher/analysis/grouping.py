@@ -117,11 +117,11 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     :raises UserError: no run has a key of ``by``.
     """
     for key in by:
-        if all(key not in run.config for run in runs):
-            known = {name for run in runs for name in run.config}
+        if all(key not in run.values for run in runs):
+            known = {name for run in runs for name in run.values}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
-    keys = by or [key for key in DEFAULT_BY if len({run.config[key] for run in runs}) > 1]
-    labelled = [(", ".join(_label_part(key, run.config.get(key)) for key in keys), run) for run in runs]
+    keys = by or [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
+    labelled = [(", ".join(_label_part(key, run.values.get(key)) for key in keys), run) for run in runs]
     if not by:
         pools = _by_env_and_label(labelled)
         labelled = [*chain.from_iterable(_add_differences(label, pool) for (_, label), pool in pools)]
@@ -141,7 +141,7 @@ def _by_env_and_label(labelled: Labelled) -> Iterable[tuple[tuple[str, str], lis
     """Return the runs of each environment and label."""
     pools: dict[tuple[str, str], list[LoadedRun]] = {}
     for label, run in labelled:
-        pools.setdefault((run.config["env"], label), []).append(run)
+        pools.setdefault((run.values["env"], label), []).append(run)
     return pools.items()
 
 
@@ -152,7 +152,7 @@ def _make_groups(labelled: Labelled) -> list[Group]:
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
         keys = [*map(str, _differences(group.runs))]
-        if len({str(run.config["total_timesteps"]) for run in group.runs}) > 1:  # they are one group, but no seeds
+        if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:  # they are one group, but no seeds
             keys.append("total_timesteps")
         if keys:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
@@ -164,7 +164,7 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
     """Return the longest of the runs with equal configuration and seed: a copy is not another sample."""
     longest: dict[str, LoadedRun] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
-        values = {key: run.config[key] for key in sorted(run.config) if key == "seed" or separates_groups(key)}
+        values = {key: run.values[key] for key in sorted(run.values) if key == "seed" or separates_groups(key)}
         kept = longest.setdefault(repr(values), run)
         if kept is not run:
             warn(f"left out {run.folder}: same configuration and seed as {kept.folder}")
@@ -173,7 +173,7 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
 
 def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     """Return the config keys that make the runs different agents: a row per run, values as text."""
-    values = [{key: str(value) for key, value in run.config.items() if separates_groups(key)} for run in runs]
+    values = [{key: str(value) for key, value in run.values.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]
 
@@ -184,7 +184,7 @@ def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
     values_in_label = table[_keys_in_label(table, runs)].to_dict("records")
     for run, values in zip(runs, values_in_label, strict=True):
         parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
-        algorithm_and_strategy = ", ".join(str(run.config[key]) for key in DEFAULT_BY)
+        algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
         yield ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy, run
 
 

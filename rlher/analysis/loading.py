@@ -45,13 +45,13 @@ LABEL_KEYS = ("algo", "env", "her")
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param config: its ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`; missing keys have their defaults.
+    :param values: its ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`; missing keys have their defaults.
     :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
     :param result: its ``result.json``; empty while it is running.
     """
 
     folder: Path
-    config: dict[str, Any]
+    values: dict[str, Any]
     command: str
     evaluations: pd.DataFrame
     result: dict[str, Any]
@@ -106,7 +106,7 @@ class LoadedRun:
     @property
     def episodes(self) -> int:
         """Number of episodes of one evaluation, at least one."""
-        return max(int(finite_float(self.config["eval.episodes"]) or EvalConfig.episodes), 1)
+        return max(int(finite_float(self.values["eval.episodes"]) or EvalConfig.episodes), 1)
 
 
 def read_runs(path: str) -> list[LoadedRun]:

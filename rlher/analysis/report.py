@@ -60,7 +60,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
     with collected_warnings() as notes:
         studies = [read_study(folder) for folder in folders.values()]
         groups = _groups(config, studies)
-        clips = embed(path for group in groups for run in group.runs for path in clips_of(run.folder))
+        clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
     subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
     page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
     with output_file(path) as temporary:
@@ -169,7 +169,7 @@ def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
     """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
     meta = read_json(run.folder / METADATA).items()
     described = {name: value for name, value in meta if name not in ("started", "seed", "experiment")}
-    for key, value in chain(run.config.items(), flatten({"meta": described})):
+    for key, value in chain(run.values.items(), flatten({"meta": described})):
         if key not in (*LABEL_KEYS, "logs", "meta"):
             yield key, _value_text(value)
 

@@ -55,7 +55,7 @@ def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
     try:
         return pd.DataFrame([table_row(candidate) for candidate in verdict.get("candidates", [])])
     except Exception:  # a damaged file raises many kinds
-        warn(f"skipped the candidates of {folder / 'verdict.json'}: damaged")
+        warn(f"skipped the candidates of {folder / VERDICT}: damaged")
         return pd.DataFrame()
 
 

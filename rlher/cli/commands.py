@@ -31,7 +31,7 @@ from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run
 from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
-from rlher.core.errors import RunError, UserError
+from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
 from rlher.training import start
@@ -128,7 +128,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
             say(line)
     if result.train_command:
         note(f"use it: {result.train_command}")
-    return 0 if result.candidates else RunError.exit_code
+    return 0 if result.candidates else EXIT_FAILED
 
 
 def evaluate(config: EvaluateConfig, command_line: str) -> int:
@@ -158,7 +158,7 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
         print(json.dumps({**watched.identity, "episodes": [asdict(episode) for episode in watched.episodes]}))
     if watched.video:
         note(f"video: {display_path(watched.video.absolute())}")
-    return RunError.exit_code if config.video and not watched.video else 0
+    return EXIT_FAILED if config.video and not watched.video else 0
 
 
 def collect(config: CollectConfig, command_line: str) -> int:
@@ -217,8 +217,8 @@ def compare(config: CompareConfig, command_line: str) -> int:
             raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
     groups = load_compared(config)
 
-    def text(format: str, width: int) -> str:
-        return "\n\n".join(table.format(format, width) for table in tables(groups, format))
+    def text(kind: str, width: int) -> str:
+        return "\n\n".join(table.format(kind, width) for table in tables(groups, kind))
 
     if not config.output:
         print(text(config.format or "text", output_width()))
@@ -250,7 +250,7 @@ def check(config: CheckConfig, command_line: str) -> int:
         print(json.dumps(result.to_json()))
     else:
         _print_check(result)
-    return RunError.exit_code if result.errors else 0
+    return EXIT_FAILED if result.errors else 0
 
 
 def list_names(config: ListConfig, command_line: str) -> int:

@@ -135,7 +135,7 @@ class ReportConfig(RunsConfig):
 class CheckConfig:
     """Config keys of `rlher check`."""
 
-    env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
+    env: EnvConfig = section(EnvConfig, "environment", default_name="parking-v0")
     seed: int = config_key(0, "seed of the episodes played", low=0, high=MAX_SEED)
     json: bool = config_key(False, "print the findings as JSON on stdout")
     trust_code: bool = config_key(False, "import the modules that an environment's file names")

@@ -40,10 +40,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
         raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or use rlher resume.")
     trust_code = trusts_code(values)
     config: Any = schema()
-    choices = {field.name: field.metadata.get("choice") for field in fields(config) if field.name in ("algo", "env")}
-    choices |= {group: str(values.pop(group)) for group in choices if group in values}
-    algo = choices.get("algo")
-    env = choices.get("env")
+    names = {field.name: field.metadata.get("default_name") for field in fields(config)}
+    algo, env = (str(values.pop(group)) if group in values else names.get(group) for group in ("algo", "env"))
     if algo and algo not in ALGORITHMS:
         known = ", ".join(names_in_group("algo"))
         raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")

@@ -83,13 +83,13 @@ def with_default(config: type, name: str, default: Any) -> Any:
     return config_key(default, **declared[name].metadata)
 
 
-def section(config: type, text: str, choice: str | None = None) -> Any:
+def section(config: type, text: str, default_name: str | None = None) -> Any:
     """Declare a nested config, whose keys are ``<section>.<key>``.
 
-    :param choice: what ``<section>=`` is by default, if it takes the name of an algorithm or environment.
+    :param default_name: what ``<section>=`` is by default, if it takes the name of an algorithm or environment.
     :return: a dataclass field.
     """
-    return dataclasses.field(default_factory=config, metadata={"text": text, "choice": choice})
+    return dataclasses.field(default_factory=config, metadata={"text": text, "default_name": default_name})
 
 
 def default_of(field: Field) -> Any:

@@ -92,8 +92,8 @@ class CheckpointConfig:
 class TrainConfig:
     """Config keys of a training run."""
 
-    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm", choice="tqc")
-    env: EnvConfig = section(EnvConfig, "environment", choice="parking-v0")
+    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm", default_name="tqc")
+    env: EnvConfig = section(EnvConfig, "environment", default_name="parking-v0")
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")

@@ -11,6 +11,9 @@ from typing import Any
 
 from rlher.core.console import escape_control
 
+EXIT_FAILED = 1
+"""Exit code of a command that did not do what it was asked for, although nothing was wrong with the words."""
+
 
 class ReportedError(Exception):
     """An exception whose message is for the user; ``exit_code`` is that of the command that it ends."""
@@ -63,7 +66,7 @@ class RunError(ReportedError):
     :ivar folder: run folder of the training that it ended, for callers in Python.
     """
 
-    exit_code = 1
+    exit_code = EXIT_FAILED
 
     def __init__(self, message: str, folder: Path | None = None) -> None:
         super().__init__(message)

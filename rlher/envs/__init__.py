@@ -1,7 +1,7 @@
 """Goal environments: registration, wrappers, vectorisation and the contract check.
 
-Importing this package registers the environments of rlher with Gymnasium, and does not import torch; only
-:mod:`rlher.envs.vec_env` and :mod:`rlher.envs.worker_vec_env` do.
+Importing this package registers the environments of rlher with Gymnasium, and does not import torch; only the modules
+``*vec_env`` do.
 """
 
 import gymnasium as gym

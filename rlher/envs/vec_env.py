@@ -1,18 +1,14 @@
-"""Vectorised goal environments, in this process or in worker processes, and what happens if a process is lost."""
+"""Vectorised training environments, in this process or in worker processes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.config.environment import EnvConfig
-from rlher.core.console import warn
-from rlher.core.errors import RunError
 from rlher.core.machine import available_cores
-from rlher.core.workers import WorkerLost
 from rlher.envs.make import make_env
 from rlher.envs.worker_vec_env import WorkerVecEnv
 
@@ -56,126 +52,3 @@ def make_training_env(config: EnvConfig) -> Monitor:
     """Return one training environment in a Monitor, which notes success and crash of each episode."""
     env = make_env(config, training=True)
     return Monitor(env, info_keywords=env.get_wrapper_attr("step_keys"))
-
-
-class RestartLimit:
-    """Counts how often processes of an environment were replaced since its last finished episode.
-
-    :param limit: how often they may be replaced without a finished episode in between.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._restarts = 0
-
-    def episode_finished(self) -> None:
-        """Count from 0 again."""
-        self._restarts = 0
-
-    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
-        """Print that the process was lost, and that a new one replaces it.
-
-        :param where: such as " in the episode of seed 7".
-        :raises RunError: the limit is reached.
-        """
-        loss = f"{lost}{where}"
-        if self._restarts == self._limit:
-            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
-        self._restarts += 1
-        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
-
-
-class RestorableVecEnv(VecEnvWrapper):
-    """Rebuilds its environments from known seeds, and returns to a point within an episode by repeating actions.
-
-    It repeats the recorded actions because few environments can save their state.
-
-    Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
-    bit for bit from seed and actions.
-
-    If a worker process is lost, :meth:`rebuild` replaces all of them.
-
-    :param build: makes the vectorised environments from a seed.
-    :param seed: seed of the first environments; the seeds of later ones derive from it and their number.
-    :param max_restarts: how often processes may be lost without a finished episode in between.
-    :param records_actions: record the actions, for a checkpoint.
-    """
-
-    def __init__(
-        self, build: Callable[[int], VecEnv], seed: int, max_restarts: int, records_actions: bool = True
-    ) -> None:
-        self._build = build
-        self._seed = seed
-        self._limit = RestartLimit(max_restarts)
-        self._records_actions = records_actions
-        super().__init__(build(seed))
-        self.build_number = 0
-        self.restarts = 0
-        """How often lost processes were replaced."""
-        self.actions: list[np.ndarray] = []
-
-    def rebuild(self, lost: WorkerLost | None = None) -> VecEnvObs:
-        """Build new environments, reset them, and return their observations (n_envs, …).
-
-        If a process is lost meanwhile, all are built again. The seeds follow from the run's seed, so that a run with
-        the same losses repeats itself.
-
-        :param lost: the loss of a process, if that is the reason to rebuild.
-        :raises RunError: processes were lost too often.
-        """
-        while True:
-            if lost is not None:
-                self._count_restart(lost)
-            try:
-                return self._build_and_reset(self.build_number + 1)
-            except WorkerLost as again:
-                lost = again
-
-    def _count_restart(self, lost: WorkerLost) -> None:
-        self._limit.count_restart(lost)
-        self.restarts += 1
-
-    def _build_and_reset(self, build_number: int) -> VecEnvObs:
-        """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
-        self.venv.close()
-        seeds = np.random.SeedSequence([self._seed, build_number])
-        self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
-        self.build_number = build_number
-        self.actions = []
-        return self.venv.reset()
-
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed the environments as :func:`make_vec_env` does; the model calls this when it is built."""
-        return seed_envs(self.venv, seed)
-
-    def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
-        """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        while True:
-            try:
-                observations = self._build_and_reset(build_number)
-                for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
-                    observations = self.venv.step(action)[0]
-                self.actions = list(actions)
-                return observations
-            except WorkerLost as lost:
-                self._count_restart(lost)
-
-    def reset(self) -> VecEnvObs:
-        """Reset all environments; build them again if a process is lost meanwhile."""
-        try:
-            return self.venv.reset()
-        except WorkerLost as lost:
-            return self.rebuild(lost)
-
-    def step_async(self, actions: np.ndarray) -> None:
-        """Record and send the actions."""
-        if self._records_actions:
-            self.actions.append(np.array(actions))
-        self.venv.step_async(actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """Wait for the results of a step."""
-        results = self.venv.step_wait()
-        if results[2].any():
-            self._limit.episode_finished()
-        return results

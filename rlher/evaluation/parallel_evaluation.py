@@ -17,7 +17,7 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
-from rlher.envs.vec_env import RestartLimit
+from rlher.envs.restorable_vec_env import RestartLimit
 from rlher.evaluation.policies import load_model, make_policy, repeatable
 from rlher.evaluation.rollout import Episode, OnStep, play_episode
 

@@ -49,7 +49,7 @@ class Priority:
 
         :raises RuntimeError: these priorities do not depend on errors.
         """
-        raise RuntimeError('update_priorities needs a buffer with priority="td_error".')
+        raise RuntimeError(f"the priorities of {type(self).__name__} do not depend on TD errors.")
 
     def state_dict(self) -> dict[str, NDArray]:
         """Return the state that cannot be computed from the storage, to be saved with it."""

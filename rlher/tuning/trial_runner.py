@@ -52,7 +52,7 @@ class TrialRunner(ABC):
         return f"trial {trial.number}", " ".join(shown)
 
     def train(
-        self, params: Mapping[str, Any], seed_offset: int, logs: Path, reporter: "TrialReporter | None"
+        self, params: Mapping[str, Any], seed_offset: int, logs: Path, reporter: "PrunerReporter | None"
     ) -> tuple[RunResult, EvaluationRows]:
         """Train the baseline with these parameters, and return the run's result and its evaluations.
 
@@ -101,7 +101,7 @@ class SearchTrialRunner(TrialRunner):
         params = trial.params
         if not contains(self.space, params):  # they could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
-        reporter = TrialReporter(trial, config)
+        reporter = PrunerReporter(trial, config)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
         first = _count_same_params(trial) * config.n_seeds
@@ -113,7 +113,7 @@ class SearchTrialRunner(TrialRunner):
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 
-class TrialReporter:
+class PrunerReporter:
     """Reports the evaluations of a search's trial to the pruner, and stops runs that need no more steps."""
 
     def __init__(self, trial: Trial, config: OptimizeConfig) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlher.core.errors import DamagedFile, damaged_if_it_raises, first_line
@@ -19,11 +19,13 @@ KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 
 
-def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
-    """Write a checkpoint, and delete all but the newest :data:`KEPT_CHECKPOINTS`.
+@contextlib.contextmanager
+def new_checkpoint(parent: Path, timesteps: int) -> Iterator[Path]:
+    """Yield an empty folder, and make a checkpoint of what the block writes into it, unless the block raises.
+
+    All but the newest :data:`KEPT_CHECKPOINTS` are deleted.
 
     :param timesteps: environment steps done; the checkpoint is named after them.
-    :param fill: writes the files into a folder.
     :raises OSError: it cannot be written; earlier checkpoints are unchanged.
     """
     for unfinished in parent.glob(".*.new"):  # left by a run that was killed while it wrote
@@ -33,7 +35,7 @@ def write(parent: Path, timesteps: int, fill: Callable[[Path], None]) -> None:
     try:
         parent.mkdir(exist_ok=True)  # not its parents: a run folder that was moved away is not made again
         temporary.mkdir()
-        fill(temporary)
+        yield temporary
         sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
         write_json(temporary / MANIFEST, {"timesteps": timesteps, "sha256": sums})
         for file in (*temporary.iterdir(), temporary):

@@ -19,7 +19,7 @@ import numpy as np
 from rlher.algos.training_loop import TrainingLoop
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
-from rlher.envs.vec_env import RestorableVecEnv
+from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODELS
 from rlher.training.checkpoints.checkpoint_files import timesteps_of
@@ -46,10 +46,24 @@ EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
 
 
 @dataclass(frozen=True)
+class RunState:
+    """What a run itself has to remember.
+
+    :param rebuild_step: step of the last environment rebuild.
+    :param log_rows: rows of ``progress.csv``.
+    :param config: values of the config keys that may not change, by dotted key.
+    """
+
+    rebuild_step: int
+    log_rows: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class EnvPoint:
     """A point to which the environments return: they are built again, and the actions are repeated.
 
-    :param build_number: number of the build, see :class:`~rlher.envs.vec_env.RestorableVecEnv`.
+    :param build_number: number of the build, see :class:`~rlher.envs.restorable_vec_env.RestorableVecEnv`.
     :param actions: (steps, n_envs, …) since they were built.
     :param observations: (n_envs, …) by key, after the actions.
     :param generators: the states of the random number generators, for :func:`restore_generators`.
@@ -62,16 +76,9 @@ class EnvPoint:
 
 
 def save(
-    folder: Path,
-    model: TrainingLoop,
-    envs: RestorableVecEnv,
-    evaluations: Evaluations,
-    extra: dict[str, Any],
+    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations, run_state: RunState
 ) -> None:
-    """Write the files of a checkpoint into an empty folder.
-
-    :param extra: further JSON values for ``state.json``.
-    """
+    """Write the files of a checkpoint into an empty folder."""
     state = {
         "counters": {name: getattr(model, name) for name in _scalars(model)},
         "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -83,7 +90,7 @@ def save(
         },
         "build_number": envs.build_number,
         "evaluations": evaluations.state_dict(),
-        **extra,
+        **vars(run_state),
     }
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
     (folder / MODEL).write_bytes(model_file.to_bytes(model))
@@ -97,8 +104,8 @@ def save(
 
 def load(
     folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations
-) -> tuple[dict[str, Any], EnvPoint]:
-    """Load model, replay buffer and evaluations; return ``state.json``, and the point to which ``envs`` return later.
+) -> tuple[RunState, EnvPoint]:
+    """Load model, replay buffer and evaluations; return the run's state and the point to which ``envs`` return later.
 
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
@@ -122,7 +129,8 @@ def load(
     if actions.size and actions.shape[1:] != shape:
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
     restore_generators(state["generators"], model)  # for updates that are due if no step is left
-    return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
+    env_point = EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
+    return RunState(int(state["rebuild_step"]), int(state["log_rows"]), state["config"]), env_point
 
 
 def recorded_config(folder: Path) -> dict[str, Any]:
