@@ -1,14 +1,13 @@
 """What a command of `rlher` is: its name, summary, config keys, flags, and the function that runs it."""
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.config.compose import ComposedConfig, compose
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, dotted_keys
+from rlher.config.key import default_of, dotted_keys, takes_list
 from rlher.config.overrides import GROUPS
 from rlher.config.training import all_train_keys
 
@@ -39,8 +38,9 @@ class Command:
 
     @property
     def flags(self) -> dict[str, Field]:
-        """Return its keys by flag, such as ``--seed``. Keys of a section have none, and ``runs`` is given as words."""
-        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key)) and key.name != "runs"]
+        """Return its keys by flag, such as ``--seed``. Keys of a section and a list of words have none."""
+        words = self.positional if self.positional and takes_list(self.positional) else None
+        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key)) and key is not words]
         return {"--" + key.name.replace("_", "-"): key for key in keys}
 
     @functools.cached_property
@@ -62,11 +62,11 @@ class Command:
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
-def command_line_choices(words: Sequence[str], groups: Sequence[str] = ("algo", "env")) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, by group; so for ``env``.
-
-    :param groups: groups of the command; others are left out.
-    """
-    lines = re.sub(r"^--(algo|env)[=\n]", r"\1=", "\n".join(words), flags=re.MULTILINE)
-    choices = re.findall(r"^(algo|env)=(.*)", lines, re.MULTILINE)
-    return {group: name for group, name in choices if group in groups}
+def command_line_choices(words: Sequence[str]) -> dict[str, str]:
+    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, for ``algo`` and ``env``."""
+    choices: dict[str, str] = {}
+    for word, next_word in zip(words, [*words[1:], ""], strict=True):
+        group, equals, name = word.removeprefix("--").partition("=")
+        if group in ("algo", "env") and (equals or word.startswith("--")):
+            choices[group] = name if equals else next_word
+    return choices

@@ -9,7 +9,7 @@ from rlher import __version__
 from rlher.cli.command import Command, command_line_choices
 from rlher.cli.commands import COMMANDS
 from rlher.config.compose import compose
-from rlher.config.key import default_of, values_by_key
+from rlher.config.key import default_of, takes_list, values_by_key
 from rlher.config.override_syntax import override_text
 from rlher.config.overrides import names_in_group
 from rlher.core.console import output_width
@@ -81,7 +81,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
 def _usage(positional: Field | None) -> str:
     if positional is None:
         return ""
-    return " [<run or folder> ...]" if positional.name == "runs" else f" [<{positional.name}>]"
+    return " [<run or folder> ...]" if takes_list(positional) else f" [<{positional.name}>]"
 
 
 def _flag_lines(command: Command) -> list[str]:
@@ -109,8 +109,8 @@ def config_for_help(command: Command, argv: Sequence[str]) -> Any:
 
     :raises UserError: there is no such algorithm, or the file of the environment is invalid.
     """
-    choices = command_line_choices(argv, command.groups)
-    overrides: dict[str, Any] = {group: name for group, name in choices.items() if "," not in name}
+    choices = command_line_choices(argv).items()
+    overrides: dict[str, Any] = {group: name for group, name in choices if group in command.groups and "," not in name}
     if "recipe" in command.groups:
         overrides["recipe"] = None
     if "trust_code" in command.keys:

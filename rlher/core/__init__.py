@@ -1,1 +1,1 @@
-"""What several packages share: errors, messages, files, workers, statistics. It knows nothing of learning."""
+"""What several packages share: errors, messages, files, workers, statistics. It imports no other package of rlher."""

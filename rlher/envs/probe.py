@@ -11,6 +11,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.success_info import SUCCESS_KEYS, as_flag
+from rlher.her.reward_and_done import RewardStatistics
 
 RANDOM_STEPS = 200
 """Steps of the random episodes, 0.1 to 0.4 s."""
@@ -112,7 +113,7 @@ def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     and ``max_episode_steps`` if no episode was truncated, or if truncated episodes had different lengths.
     """
     success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
-    reward_at_goal, rewards = _goal_rewards(env, rollout)
+    rewards, success_reward = _goal_rewards(env, rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
@@ -120,10 +121,10 @@ def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         "success_key": success_key,
         "crash_key": crash_key,
         "max_episode_steps": _time_limit(env, rollout),
-        "success_reward": reward_at_goal if _is_sparse(reward_at_goal, rewards) else None,
+        "success_reward": success_reward,
     }
     if not config.goal_independent_reward:
-        probed["reward_range"] = _reward_range(reward_at_goal, rewards, rollout.rewards, crash_costs)
+        probed["reward_range"] = _reward_range(rewards, success_reward is not None, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
         config = replace(config, ends_on_success=ends_on_success(config, env, rollout))
@@ -143,41 +144,36 @@ def _time_limit(env: gym.Env, rollout: RandomRollout) -> int | None:
     return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
 
 
-def _goal_rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[float, set[float]]:
-    """Return the reward of an exactly achieved goal, and all different rewards of pairs of recorded goals."""
+def _goal_rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
+    """Return the rewards of pairs of recorded goals, equal and different ones, and the reward of success if they are
+    sparse."""
     steps = rollout.spread_steps(GOAL_PAIRS)
     goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
     no_infos: list[dict] = [{}] * len(goals)
-    at_goal = single_rewards(env, goals, goals, no_infos)
-    # Pair each goal with the goal of another time, as hindsight does.
-    others = single_rewards(env, goals, goals[::-1], no_infos)
-    rewards = np.concatenate([at_goal, others]).round(6)
-    return float(at_goal.max()) + 0.0, set((rewards + 0.0).tolist())  # `+ 0.0` turns -0.0 into 0.0
+    # Pair each goal with itself, and with the goal of another time, as hindsight does. `+ 0.0` turns -0.0 into 0.0.
+    at_goal, others = (single_rewards(env, goals, each, no_infos).round(6) + 0.0 for each in (goals, goals[::-1]))
+    statistics = RewardStatistics()
+    statistics.record_reward_at_goal(at_goal)
+    statistics.record_rewards(others)
+    return np.concatenate([at_goal, others]), statistics.observed_success_reward
 
 
 def _reward_range(
-    reward_at_goal: float, rewards: set[float], step_rewards: np.ndarray, crash_costs: bool
+    rewards: np.ndarray, is_sparse: bool, step_rewards: np.ndarray, crash_costs: bool
 ) -> list[float | None] | None:
     """Return bounds of a step's reward that follow from its kind, not only from the recorded values.
 
-    :param reward_at_goal: reward of a goal that is achieved exactly.
-    :param rewards: all different rewards of goals.
+    :param rewards: of pairs of goals.
     :param step_rewards: as recorded, (steps,); they may have a part that does not depend on the goal.
     :param crash_costs: whether a crash may lower the reward.
     :return: low and high, None where unknown; None: the kind of reward is unknown.
     """
-    low = min(rewards)
-    high = max(rewards)
-    if _is_sparse(reward_at_goal, rewards) and low <= step_rewards.min() and step_rewards.max() <= high:
+    low, high = float(rewards.min()), float(rewards.max())
+    if is_sparse and low <= step_rewards.min() and step_rewards.max() <= high:
         return [None if crash_costs else low, high]
-    if reward_at_goal == high == 0.0 and step_rewards.max() <= 0.0:  # a negative distance, or sparse with penalties
+    if high == 0.0 and step_rewards.max() <= 0.0:  # a negative distance, or sparse with penalties
         return [None, 0.0]
     return None
-
-
-def _is_sparse(reward_at_goal: float, rewards: set[float]) -> bool:
-    """Return whether there is one reward at the goal and another, lower one elsewhere."""
-    return len(rewards) == 2 and reward_at_goal == max(rewards)
 
 
 def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> bool | None:

@@ -1,4 +1,4 @@
-"""The environments of ``conf/env/``, and their registration with gymnasium.
+"""Registration of environments with Gymnasium, and the extras that they need.
 
 Only the package that an id belongs to is imported.
 """

@@ -57,8 +57,7 @@ class Relabeller:
         rows = self.storage.rows_at(positions)
         new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)
         rows["obs"][DESIRED_GOAL][n_original:] = new_goals
-        # A reward may depend on digits that only the environment's precision has. The new goals have this precision.
-        # Goals in rows may have been rounded to float32.
+        # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
         if self.n_steps > 1:
             return self._sum_steps(ids, rows, goals, recomputed)

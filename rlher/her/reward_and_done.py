@@ -3,9 +3,9 @@
 SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
 (openai/baselines #720, HighwayEnv #473). Here the part of the reward that does not depend on the goal is kept.
 
-SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, a transition that
-reaches its new goal then bootstraps beyond the end. One that reached its original goal is terminal without reaching the
-new one.
+SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, two kinds of
+targets are then wrong: a transition that reaches its new goal bootstraps beyond the end, and one that reached its
+original goal is terminal although it did not reach the new one. Here ``done`` is that of the new goal.
 """
 
 from collections.abc import Sequence

@@ -116,7 +116,7 @@ def steps_of(run: RunFolder) -> int:
 
 
 def _newest(logs: Path, env: str = ".*") -> Path | None:
-    """Return the run whose model was written last, or the newest run if none has a model.
+    """Return the folder of the run whose model was written last, or of the newest run if none has a model.
 
     :param env: regular expression for the name of its environment.
     """

@@ -39,7 +39,7 @@ class TrialJobs(JobSource):
         """The trials that were started, and whose end is not recorded, by number."""
         self._next_heartbeat = 0.0
         self._watched: dict[int, tuple[str, float]] = {}
-        """Of each running trial of other commands: its heartbeat, and when this command first saw that one."""
+        """Last heartbeat of each running trial of other commands, and when this command first saw that heartbeat."""
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
