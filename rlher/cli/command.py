@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
+from itertools import zip_longest
 from typing import Any, get_type_hints
 
 from rlher.config.compose import ComposedConfig, compose
@@ -65,7 +66,7 @@ class Command:
 def command_line_choices(words: Sequence[str]) -> dict[str, str]:
     """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, for ``algo`` and ``env``."""
     choices: dict[str, str] = {}
-    for word, next_word in zip(words, [*words[1:], ""], strict=True):
+    for word, next_word in zip_longest(words, words[1:], fillvalue=""):
         group, equals, name = word.removeprefix("--").partition("=")
         if group in ("algo", "env") and (equals or word.startswith("--")):
             choices[group] = name if equals else next_word
