@@ -61,13 +61,8 @@ def test_recipe_file_replaces_the_default_recipe(rlher, recipe: Path, form: str)
 
 def test_layers_of_the_command_line_replace_those_of_a_recipe(rlher, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("algo: {net_arch: {pi: [8], qf: [16]}}")
-    layers = {
-        "recipe=mine.yaml": {"pi": [8], "qf": [16]},
-        "algo.net_arch=[4]": [4],
-        "algo.net_arch={pi:[2]}": {"pi": [2]},
-    }
-    for word, expected in layers.items():
-        assert composed(rlher, "recipe=mine.yaml", "algo=sac", word)["algo"]["net_arch"] == expected
+    for words, expected in (((), {"pi": [8], "qf": [16]}), (("algo.net_arch=[4]",), [4])):
+        assert composed(rlher, "recipe=mine.yaml", "algo=sac", *words)["algo"]["net_arch"] == expected
 
 
 def test_command_line_overrides_a_recipe_file(rlher, recipe: Path) -> None:

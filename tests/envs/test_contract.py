@@ -86,12 +86,6 @@ def test_a_crash_may_have_a_goal_independent_penalty_if_its_key_is_known():
     assert "penalty" in messages("Crashes", "warning", crash_key="nothing_says_this")
 
 
-def test_a_crash_key_is_found_if_all_other_properties_are_set():
-    keys = {"success_key": "is_success", "ends_on_success": False, "success_reward": 0.0, "reward_range": [-9.0, 0.0]}
-    config = check_goal_env(hostile("Crashes", max_episode_steps=20, **keys)).config
-    assert (config.crash_key, config.actions) == ("crashed", "continuous")
-
-
 @pytest.mark.parametrize(
     "keys",
     [{"success_key": "won"}, {"reward_range": [0.0, 1.0]}, {"ends_on_success": False}, {"success_reward": 1.0}],
@@ -100,11 +94,11 @@ def test_a_wrong_declaration_is_an_error_that_names_the_key(keys):
     assert f"env.{next(iter(keys))}" in messages("LineEnv", "error", **keys)
 
 
-def test_probing_changes_no_property_that_is_set():
+def test_probing_changes_no_property_that_is_set_and_finds_the_others():
     keys = {"success_key": "a", "ends_on_success": False, "success_reward": 3.0, "reward_range": [0.0, 9.0]}
-    config = check_goal_env(hostile("LineEnv", **keys)).config
+    config = check_goal_env(hostile("Crashes", max_episode_steps=20, **keys)).config
     assert {key: getattr(config, key) for key in keys} == keys
-    assert config.max_episode_steps == 20
+    assert (config.crash_key, config.actions) == ("crashed", "continuous")
 
 
 def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):
