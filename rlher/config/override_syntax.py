@@ -11,9 +11,7 @@ from hydra.errors import HydraException, OverrideParseException
 
 from rlher.config.key import takes_list, takes_text
 from rlher.config.overrides import names_in_group
-from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError, first_line
-from rlher.core.nested import flatten_sections
 
 CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
@@ -43,7 +41,7 @@ def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> dict
 
 
 def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
-    """Return the values of ``key=text`` by key, several if it is a sweep; ``her={n_steps: 2}`` is ``her.n_steps``.
+    """Return the values of ``key=text`` by key, several if it is a sweep.
 
     :param field: field of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
@@ -58,7 +56,7 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
-            return {key: [value] for key, value in flatten_sections({key: override.value()}, all_train_keys())}
+            return {key: [override.value()]}
         values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
     except OverrideParseException:
         if field and field.type == list[Any]:

@@ -7,7 +7,9 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
+from rlher.config.training import all_train_keys
 from rlher.core.errors import UserError
+from rlher.core.nested import flatten_sections
 from rlher.her import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
@@ -27,11 +29,11 @@ def names_in_group(group: str) -> list[str]:
 def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of overrides by config key. Those of groups come first, so that others override them.
 
-    :param overrides: single values by key or short form.
+    :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key in sorted(overrides, key=lambda key: key not in GROUPS):
-        values |= _replace_short_form(key, overrides[key])
+    for key, value in sorted(flatten_sections(overrides, all_train_keys()), key=lambda pair: pair[0] not in GROUPS):
+        values |= _replace_short_form(key, value)
     return values
 
 

@@ -37,7 +37,7 @@ class WithPlugins(UserDict):
 
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
-        """All entries."""
+        """All entries, rlher's first; a plugin cannot replace them."""
         return self._own | dict(ChainMap(*plugin_values(self._attribute))) | self._own
 
 

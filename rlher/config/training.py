@@ -112,7 +112,9 @@ class TrainConfig:
         choices=("auto", "dummy", "subproc"),
     )
     device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = config_key(None, "torch threads; null: by width, batch and cores", low=1, high=1024)
+    threads: int | None = config_key(
+        None, "torch threads; null: by width, batch and cores; 1: the run uses one core", low=1, high=1024
+    )
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")

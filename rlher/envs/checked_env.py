@@ -1,4 +1,4 @@
-"""The innermost wrapper of every goal environment: its faults become messages."""
+"""A wrapper that turns the faults of an environment into messages."""
 
 from math import isfinite
 from typing import Any

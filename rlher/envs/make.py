@@ -34,7 +34,6 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
-    env = correct_simulator(env)
     env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
@@ -68,7 +67,7 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """Return the environment of ``gymnasium.make`` in ``env.wrappers``; it need not be a goal environment.
+    """Return the environment of ``gymnasium.make`` in ``env.wrappers``, corrected; it need not be a goal environment.
 
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises RunError: its constructor raised without any arguments from the user.
@@ -81,7 +80,7 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
         aim_mujoco_camera(env, config.camera)
     for wrapper in config.wrappers:
         env = instantiate("env.wrappers", wrapper, gym.Env, env)
-    return env
+    return correct_simulator(env)
 
 
 def require_goal_interface(env: gym.Env, name: str) -> None:

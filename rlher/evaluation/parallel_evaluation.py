@@ -15,9 +15,8 @@ from functools import partial
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
-from rlher.envs.restorable_vec_env import RestartLimit
 from rlher.evaluation.policies import load_model, make_policy, repeatable
 from rlher.evaluation.rollout import Episode, OnStep, play_episode
 
@@ -74,8 +73,9 @@ class EvaluationService:
 class EvaluationWorkers:
     """Plays evaluations of a training run in ``eval.workers`` processes, in this one if there are none.
 
-    A process that dies, or needs longer than ``env.step_timeout`` for a step, is replaced, and its episode is played
-    again; after ``env.max_restarts`` replacements for one episode the evaluation fails.
+    Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than
+    ``env.step_timeout`` for a step, is replaced, and its episode is played again; after ``env.max_restarts``
+    replacements for one episode the evaluation fails.
     """
 
     def __init__(self, config: TrainConfig) -> None:

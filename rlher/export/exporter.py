@@ -36,6 +36,7 @@ from rlher.core.writing import display_path, user_error_on_write, write_json
 from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
+from rlher.envs.success_info import SUCCESS_KEYS
 from rlher.evaluation import metrics
 from rlher.evaluation.chosen_model import ChosenModel
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
@@ -239,7 +240,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
         "wrappers": classes,
         "relay": asdict(env.relay) if env.relay.enabled else None,
         "reward_range": env.reward_range,
-        "success_key": env.success_key,
+        "success_keys": SUCCESS_KEYS if env.success_key is None else [env.success_key],
         "success_reward": env.success_reward,
     }
 

@@ -71,8 +71,9 @@ def _with_class(value: dict[str, Any]) -> Any:
 
 def is_success(agent: dict[str, Any], env: gym.Env, observation: Observation, info: dict[str, Any]) -> bool:
     """Return whether the goal is reached, as rlher measures it."""
-    if agent["success_key"] is not None:
-        return bool(info[agent["success_key"]])
+    for key in agent["success_keys"]:
+        if key in info:
+            return bool(info[key])
     compute_reward = env.get_wrapper_attr("compute_reward")
     reward = compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
     return bool(reward >= agent["success_reward"])

@@ -52,7 +52,7 @@ class Relabeller:
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
         recomputed = slice(0 if has_parts else n_original, None)
         if len(ids[recomputed]):
-            self.reward_and_done.observe_new()
+            self.reward_and_done.observe_new()  # it writes into rows, which are copied below
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
         new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)

@@ -37,7 +37,6 @@ MISTAKES = [
     (("evaluate", "nowhere"), "nowhere"),
     (("train", "algo=tqc", "algo.top_quantiles_to_drop_per_net=50"), "algo.n_quantiles=10"),
     (("train", "her=mix", "her.goal_mix={fuure: 1.0}"), "fuure"),
-    (("train", "-m", "her={n_steps:1},{n_steps:2}"), "her={'n_steps': 1}"),
     (("enjoy",), "logs/"),
 ]
 

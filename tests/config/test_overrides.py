@@ -55,6 +55,8 @@ def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
     (job,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).compose()
     assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)
+    sweep = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"]).compose()
+    assert [job.config.her.n_steps for job in sweep] == [2, 3]
 
 
 MIXES = {"future": 1.0, "desired": 1.0}
