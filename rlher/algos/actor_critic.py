@@ -29,8 +29,8 @@ class ActorCritic(FastUpdate):
         """Return the critics' loss, a scalar, and their TD errors (critics, batch, any)."""
         raise NotImplementedError
 
-    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss and an auxiliary scalar for ``update`` (SAC: the mean log-probability)."""
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
+        """Return the actor's loss, and further scalars to log (SAC: the mean log-probability)."""
         raise NotImplementedError
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
@@ -64,11 +64,11 @@ class ActorCritic(FastUpdate):
         self._critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
         return {"critic_loss": loss}, errors
 
-    def update_actor(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
-        """Take one optimizer step of the actor; return its losses by name, and the auxiliary of ``actor_loss``."""
-        losses, auxiliary, gradients = self._actor_grad_fn(batch)
+    def update_actor(self, batch: UpdateBatch) -> LoggedValues:
+        """Take one optimizer step of the actor; return its losses by name, and what else ``actor_loss`` logs."""
+        losses, gradients = self._actor_grad_fn(batch)
         self._actor_optimizer.step(gradients)
-        return losses, auxiliary
+        return losses
 
     def update_targets(self) -> None:
         """Move the target networks towards the networks."""
@@ -78,12 +78,12 @@ class ActorCritic(FastUpdate):
         loss, errors = self.critic_loss(batch)
         return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
-    def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor, tuple[th.Tensor, ...]]:
-        loss, auxiliary = self.actor_loss(batch)
-        losses = {"actor_loss": loss.detach()}
+    def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, tuple[th.Tensor, ...]]:
+        loss, logged = self.actor_loss(batch)
+        losses: LoggedValues = {"actor_loss": loss.detach()} | {name: value.detach() for name, value in logged.items()}
         if batch.demonstrations is not None:
             loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
-        return losses, auxiliary.detach(), th.autograd.grad(loss, self.actor_params)
+        return losses, th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 

@@ -42,10 +42,9 @@ class SACUpdate(ActorCritic):
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         batch = self.with_random_inputs(batch)
-        critic_losses, errors = self.update_critics(batch)
-        actor_losses, log_prob = self.update_actor(batch)
-        losses = {**critic_losses, **actor_losses, **self.update_ent_coef(log_prob)}
-        losses["ent_coef"] = batch.ent_coef
+        losses, errors = self.update_critics(batch)
+        losses |= self.update_actor(batch)
+        losses |= self.update_ent_coef(losses["log_prob"]) | {"ent_coef": batch.ent_coef}
         if step % self.target_update_interval == 0:
             self.update_targets()
         return losses, errors
@@ -70,11 +69,11 @@ class SACUpdate(ActorCritic):
         errors = self.q_values(batch) - target
         return 0.5 * len(errors) * batch.weighted_mean(errors**2), errors
 
-    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss, and the mean log-probability of its actions."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
         value = self.aggregate_q_values(self.actor_q_values(batch, actions))
-        return (batch.ent_coef * log_prob - value).mean(), log_prob.mean()
+        return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum of the critics."""

@@ -32,7 +32,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         batch = self.with_random_inputs(batch)
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
-            losses |= self.update_actor(batch)[0]
+            losses |= self.update_actor(batch)
             self.update_targets()
         return losses, errors
 
@@ -51,12 +51,12 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         errors = self.q_values(batch) - target
         return len(errors) * batch.weighted_mean(errors**2), errors
 
-    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the negated value of the actor's actions plus the action penalty, and the penalty."""
+    def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
+        """Return the negated value of the actor's actions plus the action penalty."""
         actions = self.forward(self.actor.mu, batch.obs)
         action_penalty = self.options.action_l2 * (actions**2).mean()
         value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))
-        return action_penalty - value.mean(), action_penalty
+        return action_penalty - value.mean(), {}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the first critic's value."""

@@ -33,7 +33,7 @@ def cloning_model(name: str, **options):
 def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
     th.manual_seed(0)
-    losses, _, _ = model._actor_gradients(model.with_random_inputs(batch))
+    losses, _ = model._actor_gradients(model.with_random_inputs(batch))
     return float(losses["actor_loss"]), float(losses.get("bc_loss", 0.0))
 
 

@@ -77,7 +77,7 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
     assert sorted(api.compare(by="algo")["agent"]) == ["LateSAC", "sac"]
     small = {"learning_starts": 40, "batch_size": 16, "net_arch": [16]}
     smooth = api.train(my_code.SmoothSAC, "FetchReach-v4", **_tiny(algo=small, total_timesteps=220))
-    assert "train/batch_reward" in Path(smooth.folder, "progress.csv").read_text()
+    assert "train/action_size" in Path(smooth.folder, "progress.csv").read_text()
     network = {"features_extractor_class": my_code.Relative, "optimizer_class": "torch.optim:AdamW"}
     given = {"algo": {"policy_kwargs": network, "activation": "torch.nn:Mish", "learning_starts": 40}}
     model = api.train("sac", "FetchReach-v4", **_tiny(logger=my_code.Lines, **given)).model
