@@ -140,11 +140,6 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     """
     algo = config.algo
     by_name = _values_to(algo, "constructor")
-    policy = _values_to(algo, "policy")
-    activation = ACTIVATIONS.get(algo.activation, algo.activation)
-    policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
-    if algo.weight_decay:
-        policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
     key = "algo.learning_rate_schedule"
     by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate, key)
     if isinstance(algo, ActorCriticConfig):
@@ -155,6 +150,18 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         if hasattr(algo, name) or name in OTHER_ARGUMENTS:
             keys = [key for key in all_train_keys() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
             raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
+    return by_name | {"policy_kwargs": _policy_arguments(config, venv.observation_space)} | arguments | algo.kwargs
+
+
+def _policy_arguments(config: TrainConfig, observation_space: spaces.Space) -> dict[str, Any]:
+    algo = config.algo
+    policy = _values_to(algo, "policy")
+    if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):
+        raise UserError(f"algo={algo.name} has a single network; give its sizes as algo.net_arch=[64,64].")
+    activation = ACTIVATIONS.get(algo.activation, algo.activation)
+    policy["activation_fn"] = import_object("algo.activation", activation, nn.Module)
+    if algo.weight_decay:
+        policy |= {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": algo.weight_decay}}
     for name, value in algo.policy_kwargs.items():
         if name in policy:
             key = KEY_OF_ARGUMENT.get(name, name)
@@ -163,14 +170,9 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
             value = f"torch.optim:{value}"
         is_code = isinstance(value, str) and ":" in value
         policy[name] = import_object(f"algo.policy_kwargs.{name}", value) if is_code else value
-    if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):
-        raise UserError(f"algo={algo.name} has a single network; give its sizes as algo.net_arch=[64,64].")
-    if config.normalize.enabled and has_float_vectors(venv.observation_space):
+    if config.normalize.enabled and has_float_vectors(observation_space):
         policy |= _normalized_extractor(config, policy)
-    by_name["policy_kwargs"] = policy
-    by_name.update(arguments)
-    by_name.update(algo.kwargs)
-    return by_name
+    return policy
 
 
 def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:

@@ -146,7 +146,11 @@ class Trainer:
                 self._write_last_model()
 
     def _evaluate_final(self) -> None:
-        """Evaluate the last model, and the best one if it is another, on seeds that were not used to choose a model."""
+        """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
+
+        With ``engine.overlap`` the model of the last evaluation lacks the updates of one step. If it is the best one,
+        the last model, which is evaluated here, takes its place.
+        """
         evaluations = self.evaluations
         episodes = self.config.eval.final_episodes
         seed = self.config.eval.seed + FINAL_SEED_OFFSET
@@ -155,12 +159,12 @@ class Trainer:
             best_steps = row["timesteps"]
         is_last_best = best_steps >= self.model.num_timesteps
         last_model = model_file.to_bytes(self.model)
-        if is_last_best or evaluations.best_model is None:
+        if is_last_best:
             evaluations.best_model = last_model
             evaluations.write_best_model()
         last_episodes = best_episodes = self.evaluation_workers.start(last_model, episodes, seed)
         if not is_last_best:
-            best_episodes = self.evaluation_workers.start(evaluations.best_model, episodes, seed)
+            best_episodes = self.evaluation_workers.start(evaluations.best_model, episodes, seed)  # type: ignore
         self.result.final = summarize(wait_for_episodes(last_episodes))
         self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best_steps}
 
