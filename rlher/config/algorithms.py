@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.key import experiment_key as key
+from rlher.config.key import result_key as key
 from rlher.config.key import with_default
 from rlher.config.plugins import WithPlugins
 from rlher.core.errors import UserError, did_you_mean

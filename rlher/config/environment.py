@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import config_key, experiment_key, section
+from rlher.config.key import config_key, result_key, section
 from rlher.core.errors import UserError
 
 
@@ -11,13 +11,13 @@ from rlher.core.errors import UserError
 class RelayConfig:
     """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): training steps sometimes reach for the object."""
 
-    enabled: bool = experiment_key(False, "add a goal for the hand's position and train both goals")
-    hand: list[int] = experiment_key([], "indices [first, end) of the hand's position in `observation`", low=0)
-    object: list[int] = experiment_key([], "indices [first, end) of the object's position in `observation`", low=0)
-    origin: list[float] = experiment_key([], "centre of the workspace, subtracted from goals")
-    probability: float = experiment_key(0.5, "probability of reaching for the object while far from it", low=0, high=1)
-    distance: float = experiment_key(0.03, "distance above which the hand is far from the object", low=0)
-    reach_threshold: float = experiment_key(0.05, "distance below which the hand has reached its goal", low=0)
+    enabled: bool = result_key(False, "add a goal for the hand's position and train both goals")
+    hand: list[int] = result_key([], "indices [first, end) of the hand's position in `observation`", low=0)
+    object: list[int] = result_key([], "indices [first, end) of the object's position in `observation`", low=0)
+    origin: list[float] = result_key([], "centre of the workspace, subtracted from goals")
+    probability: float = result_key(0.5, "probability of reaching for the object while far from it", low=0, high=1)
+    distance: float = result_key(0.03, "distance above which the hand is far from the object", low=0)
+    reach_threshold: float = result_key(0.05, "distance below which the hand has reached its goal", low=0)
 
 
 @dataclass
@@ -34,24 +34,24 @@ class CameraConfig:
 class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
-    id: str = experiment_key("", "registered id, as for gymnasium.make")
+    id: str = result_key("", "registered id, as for gymnasium.make")
     name: str = config_key(
         "", "name in the path of the run folder; empty: the id", matters_for=["experiment", "grouping", "resume"]
     )
     description: str = config_key("", "one line for `rlher list envs`")
     actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
-    modules: list[str] = experiment_key([], "modules to import first, which register environments", may_name_code=True)
-    kwargs: dict[str, Any] = experiment_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
-    wrappers: list[Any] = experiment_key(
+    modules: list[str] = result_key([], "modules to import first, which register environments", may_name_code=True)
+    kwargs: dict[str, Any] = result_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
+    wrappers: list[Any] = result_key(
         [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}", may_name_code=True
     )
-    max_episode_steps: int | None = experiment_key(None, "steps after which an episode is truncated", low=1)
-    success_key: str | None = experiment_key(None, "key of `info` that is true on success")
-    crash_key: str | None = experiment_key(None, "key of `info` that is true on a crash")
-    goal_independent_reward: bool = experiment_key(False, "rewards have a part that does not depend on the goal")
-    ends_on_success: bool | None = experiment_key(None, "whether success terminates the episode")
-    success_reward: float | None = experiment_key(None, "compute_reward at or above which a goal counts as reached")
-    reward_range: list[float | None] | None = experiment_key(
+    max_episode_steps: int | None = result_key(None, "steps after which an episode is truncated", low=1)
+    success_key: str | None = result_key(None, "key of `info` that is true on success")
+    crash_key: str | None = result_key(None, "key of `info` that is true on a crash")
+    goal_independent_reward: bool = result_key(False, "rewards have a part that does not depend on the goal")
+    ends_on_success: bool | None = result_key(None, "whether success terminates the episode")
+    success_reward: float | None = result_key(None, "compute_reward at or above which a goal counts as reached")
+    reward_range: list[float | None] | None = result_key(
         None, "[low, high] bounds of the reward of one step, null where unknown", length=2
     )
     step_timeout: float | None = config_key(
@@ -60,9 +60,9 @@ class EnvConfig:
     max_restarts: int = config_key(
         5, "how often worker processes are replaced without a finished episode in between", low=0
     )
-    action_repeat: int = experiment_key(1, "environment steps per action, in training and evaluation", low=1)
-    reward_offset: float = experiment_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
-    fall_height: float | None = experiment_key(None, "height of the goal below which an object has fallen in training")
+    action_repeat: int = result_key(1, "environment steps per action, in training and evaluation", low=1)
+    reward_offset: float = result_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
+    fall_height: float | None = result_key(None, "height of the goal below which an object has fallen in training")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
     camera: CameraConfig = section(CameraConfig, "camera")
 

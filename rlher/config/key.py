@@ -70,7 +70,7 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-experiment_key = functools.partial(config_key, matters_for=get_args(Purpose))
+result_key = functools.partial(config_key, matters_for=get_args(Purpose))
 """Declare a key that changes what a training run learns or measures: it matters for all purposes."""
 
 

@@ -15,7 +15,7 @@ from rlher.config.key import (
     Purpose,
     config_key,
     dotted_keys,
-    experiment_key,
+    result_key,
     section,
 )
 from rlher.core.errors import UserError
@@ -32,20 +32,20 @@ class EngineConfig:
     """How updates are computed. Without the fast update (images, learnt features) only overlap has an effect."""
 
     compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
-    precision: str = experiment_key(
+    precision: str = result_key(
         "auto",
         "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
         choices=("float32", "bf16", "auto"),
     )
-    overlap: bool = experiment_key(True, "update while the environments step")
+    overlap: bool = result_key(True, "update while the environments step")
 
 
 @dataclass
 class NormalizeConfig:
     """Running normalisation of observations; both goals share one normalizer (OpenAI baselines)."""
 
-    enabled: bool = experiment_key(True, "normalise observations")
-    clip: float = experiment_key(5.0, "bound of a normalised value, in standard deviations", low=0.1)
+    enabled: bool = result_key(True, "normalise observations")
+    clip: float = result_key(5.0, "bound of a normalised value, in standard deviations", low=0.1)
 
 
 @dataclass
@@ -105,7 +105,7 @@ class TrainConfig:
         high=MAX_STEPS,
         matters_for=["experiment", "recipe"],
     )
-    n_envs: int = experiment_key(1, "number of environments", low=1, high=10_000)
+    n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
         "auto",
         "where environments run; auto: subproc with two cores, if n_envs > 1 or engine.overlap",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, config_key, dotted_keys, experiment_key, section, validate
+from rlher.config.key import compared_values, config_key, dotted_keys, result_key, section, validate
 from rlher.config.training import TrainConfig, irrelevant_keys
 from rlher.core.errors import UserError
 
@@ -32,14 +32,14 @@ def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
 
 @dataclass
 class Inner:
-    share: float = experiment_key(0.5, "share", low=0, high=1)
+    share: float = result_key(0.5, "share", low=0, high=1)
 
 
 @dataclass
 class Outer:
     inner: Inner = section(Inner, "section")
-    sizes: list[int] = experiment_key([1], "sizes", low=1)
-    mode: str = experiment_key("on", "mode", choices=("on", "off"))
+    sizes: list[int] = result_key([1], "sizes", low=1)
+    mode: str = result_key("on", "mode", choices=("on", "off"))
     count: int | None = config_key(None, "count", low=2)
 
 
