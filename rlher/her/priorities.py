@@ -49,7 +49,7 @@ class Priority:
 
         :raises RuntimeError: these priorities do not depend on errors.
         """
-        raise RuntimeError(f"the priorities of {type(self).__name__} do not depend on TD errors.")
+        raise RuntimeError(f"the priorities of {type(self).__name__} do not depend on TD errors, as td_error does.")
 
     def state_dict(self) -> dict[str, NDArray]:
         """Return the state that cannot be computed from the storage, to be saved with it."""

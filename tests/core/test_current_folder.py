@@ -10,11 +10,11 @@ import pytest
 from rlher.core.current_folder import forbid_code_from_current_folder, make_search_path_absolute
 
 
-def test_neither_modules_nor_compiled_code_of_a_later_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("use", ["rlher.agents()", "import rlher.algos"])
+def test_neither_modules_nor_compiled_code_of_a_later_folder(tmp_path: Path, use: str) -> None:
     """Notebooks search the current folder, and torch unpickles what is in its cache."""
     (tmp_path / "omegaconf.py").write_text("raise SystemExit(3)")
-    cache = "os.environ['TORCHINDUCTOR_CACHE_DIR']"
-    code = f"import os, rlher; os.chdir({str(tmp_path)!r}); rlher.agents(); print({cache})"
+    code = f"import os, rlher; os.chdir({str(tmp_path)!r}); {use}; print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"
     names = ("PYTHONSAFEPATH", "TORCHINDUCTOR_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     done = subprocess.run([sys.executable, "-c", code], env=environment, cwd="/", capture_output=True, text=True)

@@ -99,6 +99,7 @@ def test_probing_changes_no_property_that_is_set_and_finds_the_others():
     config = check_goal_env(hostile("Crashes", max_episode_steps=20, **keys)).config
     assert {key: getattr(config, key) for key in keys} == keys
     assert (config.crash_key, config.actions) == ("crashed", "continuous")
+    assert check_goal_env(hostile("LineEnv")).config.max_episode_steps == 20
 
 
 def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):

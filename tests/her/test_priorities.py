@@ -228,7 +228,7 @@ def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
 def test_wrong_priorities_options_and_errors_are_refused():
     for priority in PRIORITIES.keys() - {"td_error"}:
         buffer = make_buffer(priority=priority)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(RuntimeError, match="td_error"):
             buffer.update_priorities(np.array([0]), np.array([1.0]))
     for bad in ({"alpha": -1}, {"alpha": np.inf}, {"epsilon": np.inf}, {"beta": np.nan}, {"beta_steps": 0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
