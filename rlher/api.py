@@ -162,9 +162,9 @@ class Run:
         return _make_env(self.config.env, render_mode)
 
     def resume(self, **keys: Any) -> "Run":
-        """Continue an interrupted run, or a finished one with ``total_timesteps="+5000"``, in its folder; return it.
+        """Continue an interrupted run, or a finished one with ``more_timesteps=5000``, in its folder; return it.
 
-        :param keys: config keys that may change, as in :func:`train`.
+        :param keys: config keys that may change, and ``more_timesteps``.
         :raises UserError: it is finished, is being trained, a key may not change, or it is an agent that comes with
             rlher.
         :raises RunError: the run failed.

@@ -18,7 +18,7 @@ EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
     "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2",
-    "rlher resume logs/tqc/parking-v0_1 total_timesteps=+50_000",
+    "rlher resume logs/tqc/parking-v0_1 more_timesteps=50_000",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
     "rlher evaluate logs/tqc/parking-v0_1 --episodes 200",
     "rlher enjoy --grid 3x2 --video film.mp4",

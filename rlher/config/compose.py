@@ -1,7 +1,6 @@
 """The config of a command: defaults, the environment's YAML file, the recipe, and overrides, in this order."""
 
 import copy
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, validate, values_by_key
 from rlher.config.overrides import expand_overrides, names_in_group
-from rlher.config.training import TrainConfig
+from rlher.config.training import ResumeConfig, TrainConfig, run_config
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
@@ -36,8 +35,6 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     :raises UserError: it cannot be composed, or a value is invalid.
     """
     values = expand_overrides(overrides)
-    if str(values.get("total_timesteps")).startswith("+"):
-        raise UserError("total_timesteps=+N needs a run that is resumed; leave the + out, or use rlher resume.")
     trust_code = trusts_code(values)
     config: Any = schema()
     names = {field.name: field.metadata.get("default_name") for field in fields(config)}
@@ -116,17 +113,16 @@ def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Train
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.
-    :param overrides: values by key; the text ``+N`` for ``total_timesteps`` means N more than recorded.
+    :param overrides: values by key, those of :class:`~rlher.config.training.ResumeConfig` among them.
     :raises UserError: an override is invalid.
     """
-    config = copy.deepcopy(recorded)
+    config = ResumeConfig(**vars(copy.deepcopy(recorded)))
     values = expand_overrides(overrides)
-    if more := re.fullmatch(r"\+\d{1,18}", str(values.get("total_timesteps")).replace("_", "")):
-        values["total_timesteps"] = recorded.total_timesteps + int(more[0])
     if values.get("env") in (recorded.env.id, recorded.env.name):
         del values["env"]
     names = {"algo": "algo.name", "env": "env.id"}
     values = {names.get(key, key): value for key, value in values.items()}
     set_values(config, values)
+    config.total_timesteps += config.more_timesteps
     validate(config)
-    return config
+    return run_config(config)

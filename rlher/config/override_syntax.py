@@ -20,7 +20,7 @@ HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
 """Characters of values that Hydra interprets, such as the commas of a sweep."""
 
 PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
-"""Values that need no quotes; ``total_timesteps=+5000``, that many more, is a text."""
+"""Values that need no quotes."""
 
 NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
@@ -106,9 +106,7 @@ def override_text(value: Any) -> str:
 
 def override_word(key: str, *values: Any) -> str:
     """Return the word ``key=value`` of a command line; several values are those of a sweep."""
-    # total_timesteps=+5000 has no quotes: parse_override reads it as it is.
-    texts = (str(value) if key == "total_timesteps" else override_text(value) for value in values)
-    return f"{key}={','.join(texts)}"
+    return f"{key}={','.join(map(override_text, values))}"
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

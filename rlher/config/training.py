@@ -185,6 +185,7 @@ class ResumeConfig(TrainConfig):
     """Config keys of `rlher resume`: those of the run."""
 
     run: str | None = config_key(None, "run folder; null: the newest unfinished run", positional=True)
+    more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)
 
 
 def single_run_config(config: LauncherConfig) -> TrainConfig:

@@ -84,7 +84,7 @@ def _require_steps_left(run: RunFolder, new_config: TrainConfig, checkpoint: Pat
     if finished and total <= before:
         raise UserError(
             f"{run} is finished, with {before:,} steps; to train for as many more, resume it with "
-            f"total_timesteps=+{before}."
+            f"more_timesteps={before}."
         )
     if total < min(done, before):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")

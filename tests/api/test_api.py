@@ -99,11 +99,11 @@ def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
 
 def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other, before = rlher.load(run.folder), run.model
-    longer = run.resume(total_timesteps="+30")
+    longer = run.resume(more_timesteps=30)
     assert longer is run
     assert (run.result["timesteps"], run.config.total_timesteps) == (90, 90)
     assert run.model is not before, "the model of before"
-    assert other.resume(total_timesteps="+30").result["timesteps"] == 120, "resumed by another object"
+    assert other.resume(more_timesteps=30).result["timesteps"] == 120, "resumed by another object"
     for keys in ({"seed": 3}, {"sed": 3}, {}):
         with pytest.raises(UserError) as raised:
             longer.resume(**keys)
@@ -115,7 +115,7 @@ def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("rlher.training.resume.resume_run", fail)
     with pytest.raises(rlher.RunError):
-        run.resume(total_timesteps="+30")
+        run.resume(more_timesteps=30)
 
 
 @pytest.mark.parametrize("seed", [0, [0]])

@@ -51,7 +51,7 @@ def test_a_folder_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.Mo
     [
         (["--resume"], {}),
         (["--resume", "--json"], {"json": True}),
-        (["--resume", "total_timesteps=+30"], {"total_timesteps": "+30"}),
+        (["--resume", "more_timesteps=30"], {"more_timesteps": 30}),
         (["--resume", "logs/a b", "seed=1"], {"seed": 1, "run": "logs/a b"}),
         (["--resume", "seed=1", "run"], {"seed": 1, "run": "run"}),
         (["--resume=run"], {"run": "run"}),

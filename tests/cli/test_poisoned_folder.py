@@ -35,7 +35,7 @@ SIMULATED = {
 """Commands that build an environment of MuJoCo."""
 
 OTHERS = {
-    "resume, compiled": ("train", "--resume", ".", "total_timesteps=+60", "engine.compile=on"),
+    "resume, compiled": ("train", "--resume", ".", "more_timesteps=60", "engine.compile=on"),
     "train": ("train", *FETCH, "vec_env=subproc", "eval.workers=1", "record=true"),
     "sweep": ("train", "-m", *BITS, "seed=0,1", "--workers", "2"),
     "sweep with Ray": ("train", "-m", *BITS, "seed=0,1", "launcher=ray"),

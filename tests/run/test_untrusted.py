@@ -75,7 +75,7 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
 
 def test_commands_of_a_stranger_are_comments_after_a_resume(rlher, untrusted: Path) -> None:
     (untrusted / "command.txt").write_text("rlher train env.modules=[evil]\n")
-    assert rlher("train", "--resume", str(untrusted), "total_timesteps=+9").code == 0
+    assert rlher("train", "--resume", str(untrusted), "more_timesteps=9").code == 0
     assert (untrusted / "command.txt").read_text().startswith("# rlher train")
 
 

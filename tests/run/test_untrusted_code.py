@@ -98,7 +98,7 @@ def test_families_are_not_searched_in_the_current_folder(untrusted: Path) -> Non
 def test_own_runs_use_modules_of_the_current_folder(rlher, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ENV)
     assert rlher("train", "env=Mine-v0", "env.modules=[mine]", "algo=dqn", *TINY, "total_timesteps=60").code == 0
-    words = {verb: ("total_timesteps=+10",) if verb == "train --resume" else () for verb in VERBS if verb != "enjoy"}
+    words = {verb: ("more_timesteps=10",) if verb == "train --resume" else () for verb in VERBS if verb != "enjoy"}
     for verb, more in words.items():
         assert rlher(*verb.split(), "logs/dqn/Mine-v0_1", *more).code == 0
     copy = Path(shutil.copytree("logs", "copied")) / "dqn/Mine-v0_1"

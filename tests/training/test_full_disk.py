@@ -87,7 +87,7 @@ def test_other_commands_on_a_full_disk(rlher, disk: Path, words: str) -> None:
 def test_a_read_only_run_is_read(rlher, disk: Path) -> None:
     assert rlher(*RUN, f"logs={disk}").code == 0
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    codes = {"evaluate --episodes=1": 0, "compare": 0, "train total_timesteps=+9 --resume": 1, "export": 2}
+    codes = {"evaluate --episodes=1": 0, "compare": 0, "train more_timesteps=9 --resume": 1, "export": 2}
     run = str(disk / "dqn/BitFlipping-v0_1")
     assert {words: rlher(*words.split(), run).code for words in codes} == codes
 

@@ -164,7 +164,7 @@ def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> Non
     assert rlher("train", *words("dqn"), f"callbacks=[ending{last}:Stop]").code == 0
     folder = folder_of("dqn")
     assert json.loads((folder / "result.json").read_text())["timesteps"] == last
-    again = rlher("train", "--resume", str(folder), "total_timesteps=+30")
+    again = rlher("train", "--resume", str(folder), "more_timesteps=30")
     assert (again.code, NOT_REPEATABLE not in again.err) == (0, True)
     assert resumed_at(folder) == [last]
     assert json.loads((folder / "result.json").read_text())["timesteps"] == 290
@@ -302,7 +302,7 @@ def test_every_file_is_synced(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", recording)
     assert rlher("train", *words("dqn, td_error, wrapped")).code == 0
     folder = folder_of("dqn")
-    assert rlher("train", "--resume", str(folder), "total_timesteps=+100").code == 0
+    assert rlher("train", "--resume", str(folder), "more_timesteps=100").code == 0
     logs = {file for file in folder.iterdir() if file.name.startswith(("progress", "events"))}
     needed = {folder, *folder.rglob("*")} - logs
     assert len(needed) > 20
@@ -421,7 +421,7 @@ def test_a_forged_checkpoint_is_refused(rlher, stopped: Path, attack: str) -> No
     kept = {name: (stopped / name).read_text() for name in ("result.json", "config.yaml", "meta.json")}
     ATTACKS[attack](newest(stopped))
     seal(newest(stopped))
-    again = rlher("train", "--resume", str(stopped), "total_timesteps=+20")
+    again = rlher("train", "--resume", str(stopped), "more_timesteps=20")
     assert (again.code, str(newest(stopped)) in again.err) == (2, True)
     assert {path.name for path in Path().iterdir()} == before
     assert {name: (stopped / name).read_text() for name in kept} == kept
@@ -481,9 +481,9 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     folder, shorter = folder_of("td3"), (*words("td3, every third step"), "total_timesteps=100")
     assert rlher("train", *shorter).code == 0
     assert rlher("train", "--resume", str(folder)).code == 2
-    assert rlher("train", "--resume", "total_timesteps=+1", "logger=fractions:Fraction").code == 2
+    assert rlher("train", "--resume", "more_timesteps=1", "logger=fractions:Fraction").code == 2
     assert lookup.is_finished(folder), "nothing is written if the tracker cannot be built"
-    assert rlher("train", "--resume", "total_timesteps=+4_0", "logger=none").code == 0
+    assert rlher("train", "--resume", "more_timesteps=4_0", "logger=none").code == 0
     assert lookup.open_run(str(folder), "logs").config.total_timesteps == 140
     assert read_json(folder / "meta.json")["experiment"]["total_timesteps"] == 140, "as a sweep finds it"
     assert rlher("train", *shorter, "total_timesteps=140", "logs=longer").code == 0
@@ -499,7 +499,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
         (("algo.gama=0.5",), "algo.gama"),
         (("total_timesteps=100",), "total_timesteps=100"),
         (("total_timesteps=many",), "many"),
-        (("total_timesteps=+" + "9" * 23,), "total_timesteps"),
+        (("more_timesteps=" + "9" * 23,), "total_timesteps"),
     ],
 )
 def test_keys_of_another_experiment_are_refused(rlher, stopped: Path, typed: tuple[str, ...], named: str) -> None:
@@ -558,7 +558,7 @@ def test_an_environment_that_ignores_its_seed_warns(rlher, stopped: Path, monkey
 def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
     assert rlher("train", *words("dqn"), "checkpoint.freq=null", "total_timesteps=60").code == 0
     assert not (folder_of("dqn") / "checkpoints").exists()
-    assert rlher("train", "--resume", str(folder_of("dqn")), "total_timesteps=+10").code == 2
+    assert rlher("train", "--resume", str(folder_of("dqn")), "more_timesteps=10").code == 2
 
 
 def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlher, at_step, monkeypatch) -> None:

@@ -35,7 +35,7 @@ def test_files_of_killed_writes_are_deleted_when_the_run_is_resumed(rlher) -> No
     for path in (*left, *kept):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert rlher("train", "--resume", str(RUN), "total_timesteps=+10").code == 0
+    assert rlher("train", "--resume", str(RUN), "more_timesteps=10").code == 0
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in kept)
 
@@ -50,5 +50,5 @@ def test_an_environment_that_changes_the_current_folder(rlher, tmp_path: Path) -
     os.chdir(tmp_path)
     assert Path(run, "result.json").exists()
     assert Path("exported/play.py").exists()
-    assert rlher("train", "--resume", run, "total_timesteps=+10").code == 0
+    assert rlher("train", "--resume", run, "more_timesteps=10").code == 0
     assert not Path("/logs").exists()

@@ -91,7 +91,7 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     shutil.rmtree("demos")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ActorCritic, "pretrain", None)
-        more = rlher("train", "--resume", "logs/sac/BitFlipping-v0_1", "total_timesteps=+60")
+        more = rlher("train", "--resume", "logs/sac/BitFlipping-v0_1", "more_timesteps=60")
     assert more.code == 0, more.err
     result = json.loads(Path("logs/sac/BitFlipping-v0_1/result.json").read_text())
     assert result["timesteps"] == 60

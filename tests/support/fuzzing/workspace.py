@@ -60,7 +60,7 @@ class Workspace:
             "my_env.yaml": [command("train", "env=my_env.yaml", "--cfg", "job")],
             "journal/journal.log": [_read_journal],
         }
-        resume = command("train", "--resume", RUN, "total_timesteps=+10")
+        resume = command("train", "--resume", RUN, "more_timesteps=10")
         for file in sorted((folder / RUN / "checkpoints").rglob("*.*")):
             if file.is_file() and file.name != "best_model.zip":
                 readers[str(file.relative_to(folder))] = [resume]
