@@ -117,7 +117,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     from rlher.core.workers import start_fork_server
 
     if config.launcher == "local":
-        start_fork_server(for_jobs=True)  # it imports torch at the same time as the next line
+        start_fork_server([*start.JOB_MODULES, "rlher.tuning.trial_jobs"])  # while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

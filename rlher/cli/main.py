@@ -77,17 +77,11 @@ def dispatch(argv: list[str]) -> int:
         return completion.complete(argv)
     from rlher.cli import flags, help
 
-    is_rl_zoo_line = argv[0].startswith("-") and bool(command_line_choices(argv))  # it names no command
-    if is_rl_zoo_line:
-        is_search = any(word.partition("=")[0] == "--n-trials" for word in argv)
-        argv = ["optimize" if is_search else "train", *argv]
-    name, *words = argv
-    # RL tools commonly have a flag for it, before or after the run.
-    if name == "train" and any(word.partition("=")[0] == "--resume" for word in words):
-        name = "resume"
-        words = [word.removeprefix("--resume=") for word in words if word != "--resume"]
+    name, *words = _with_command(argv)
     if name not in COMMANDS:
-        raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
+        raise UserError(
+            f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; it is one of {', '.join(COMMANDS)}."
+        )
     command = COMMANDS[name]
     if not {"-h", "--help", "--help-all"}.isdisjoint(words):
         print(help.command_help(command, words, "--help-all" in words))
@@ -96,9 +90,22 @@ def dispatch(argv: list[str]) -> int:
         print(help.command_help(command))
         return UserError.exit_code
     line = flags.parse(name, words)
-    if is_rl_zoo_line:
+    if argv[0] not in COMMANDS:
         note(f"read as: {line}")
     return run_command(line)
+
+
+def _with_command(argv: list[str]) -> list[str]:
+    """Return a command line that begins with a command, for one in the style of another tool.
+
+    RL Zoo's ``--algo sac --env X`` has no command, and ``train --resume`` is commonly what ``resume`` is here.
+    """
+    flags = {word.partition("=")[0] for word in argv}
+    if argv[0].startswith("-") and command_line_choices(argv) and COMMANDS.keys().isdisjoint(argv):
+        return ["optimize" if "--n-trials" in flags else "train", *argv]
+    if argv[0] == "train" and "--resume" in flags:
+        return ["resume", *(word.removeprefix("--resume=") for word in argv[1:] if word != "--resume")]
+    return argv
 
 
 def run_command(line: "CommandLine") -> int:

@@ -45,12 +45,6 @@ CLOSE_SECONDS = 5.0
 REPORT_SECONDS = 0.1
 """Shortest time from one report to the next one, if that has no value."""
 
-PRELOADED = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""Modules that the fork server imports: what environments and evaluations need."""
-
-PRELOADED_FOR_JOBS = ("rlher.training.resume", "rlher.tuning.trial_jobs", "sb3_contrib", "scipy.stats")
-"""Further modules, which the runs of a sweep or a search need."""
-
 
 class WorkerLost(RunError):
     """A worker process died or hangs."""
@@ -200,16 +194,16 @@ def report_progress(value: Any = None) -> None:
         _pipe.send(("reported", value))
 
 
-def start_fork_server(for_jobs: bool = False) -> None:
+def start_fork_server(modules: Sequence[str] = ()) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
-    It imports what they need while the caller goes on. A worker is a fork of it, so it imports nothing when it starts.
+    It imports what they need while the caller goes on. A worker is a fork of it, so it need not import these modules.
 
-    :param for_jobs: whether the workers will train; no effect if the server was started before.
+    :param modules: what it imports; no effect if the server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 
-    multiprocessing.set_forkserver_preload([*PRELOADED, *(PRELOADED_FOR_JOBS if for_jobs else ())])
+    multiprocessing.set_forkserver_preload(list(modules))
     resource_tracker.ensure_running()  # otherwise the fork server starts the tracker, which unblocks the signals
     with blocked_run_signals():
         forkserver.ensure_running()

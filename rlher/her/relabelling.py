@@ -46,12 +46,16 @@ class Relabeller:
     gamma: float
 
     def relabel(self, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
-        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
+        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids.
+
+        A return of several steps stops at the episode's newest transition, and at the first step that is done under its
+        goal. With hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
+        """
         has_parts = self.storage.layout.goal_parts > 1
         # With relay sub-goals a step may change the goal. A row then holds the goal before the step, but the reward
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
-        recomputed = slice(0 if has_parts else n_original, None)
-        if len(ids[recomputed]):
+        first = 0 if has_parts else n_original
+        if first < len(ids):
             self.reward_and_done.observe_new()  # it writes into rows, which are copied below
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
@@ -59,17 +63,27 @@ class Relabeller:
         rows["obs"][DESIRED_GOAL][n_original:] = new_goals
         # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
-        if self.n_steps > 1:
-            return self._sum_steps(ids, rows, goals, recomputed)
-        next_obs = self.storage.next_obs(ids, rows["episode"])
-        next_obs[DESIRED_GOAL][recomputed] = goals
-        rewards = rows["reward"].copy()
-        dones = rows["terminated"].astype(np.float32)
+
+        count, steps, last_ids, discounts = self.n_steps, rows, ids, None
+        if count > 1:  # then positions, steps, rewards and dones have one entry for each step of each return
+            window = ids[:, None] + np.arange(count)
+            last = self.storage.last_id.take(rows["episode"])[:, None]
+            positions = self.storage.positions(np.minimum(window, last).reshape(-1))
+            steps = self.storage.rows_at(positions)
+        rewards = steps["reward"].copy()
+        dones = steps["terminated"].astype(np.float32)
         if len(goals):
+            recomputed = slice(first * count, None)
             rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
-                positions[recomputed], rows[recomputed], goals
+                positions[recomputed], steps[recomputed], goals if count == 1 else goals.repeat(count, axis=0)
             )
-        return RelabelledBatch(rows, next_obs, rewards, dones, None)
+        if count > 1:
+            by_step = rewards.reshape(-1, count), dones.reshape(-1, count)
+            rewards, dones, taken = sum_rewards(*by_step, window <= last, self.gamma)
+            last_ids, discounts = ids + taken - 1, (self.gamma**taken).astype(np.float32)
+        next_obs = self.storage.next_obs(last_ids, rows["episode"])
+        next_obs[DESIRED_GOAL][first:] = goals
+        return RelabelledBatch(rows, next_obs, rewards, dones, discounts)
 
     def _new_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
         """Return the goals (n, …) that the strategy chooses for transitions of these (n,) episodes."""
@@ -85,33 +99,6 @@ class Relabeller:
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
-
-    def _sum_steps(self, ids: Ids, rows: NDArray, goals: NDArray, recomputed: slice) -> RelabelledBatch:
-        """Return the transitions with the sum of up to ``n_steps`` rewards under one goal.
-
-        A return stops at the episode's newest transition, and at the first step that is done under its goal. Plain
-        n-step returns with hindsight are biased off the policy (arXiv:2102.12962), so n should be small.
-
-        :param goals: goals under which rewards are recomputed at every step.
-        :param recomputed: the transitions that these goals belong to.
-        """
-        window = ids[:, None] + np.arange(self.n_steps)
-        last = self.storage.last_id.take(rows["episode"])[:, None]
-        positions = self.storage.positions(np.minimum(window, last))
-        steps = self.storage.rows_at(positions)
-        rewards = steps["reward"].astype(np.float64)
-        dones = steps["terminated"].astype(np.float32)
-        if len(goals):
-            flat_positions = positions[recomputed].reshape(-1)
-            flat_steps = steps[recomputed].reshape(-1)
-            goal_of_step = np.repeat(goals, self.n_steps, axis=0)
-            new = self.reward_and_done.rewards_and_dones(flat_positions, flat_steps, goal_of_step)
-            rewards[recomputed] = new[0].reshape(-1, self.n_steps)
-            dones[recomputed] = new[1].reshape(-1, self.n_steps)
-        returns, ended, taken = sum_rewards(rewards, dones, window <= last, self.gamma)
-        next_obs = self.storage.next_obs(ids + taken - 1, rows["episode"])
-        next_obs[DESIRED_GOAL][recomputed] = goals
-        return RelabelledBatch(rows, next_obs, returns, ended, (self.gamma**taken).astype(np.float32))
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:

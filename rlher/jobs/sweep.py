@@ -170,7 +170,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
     if not waiting:
         return runs, False
     if config.launcher == "local":
-        start_fork_server(for_jobs=True)
+        start_fork_server(start.JOB_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:

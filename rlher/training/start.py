@@ -11,6 +11,12 @@ from rlher.config.training import TrainConfig
 from rlher.core.workers import start_fork_server
 from rlher.training.process_plan import process_plan
 
+WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the workers of a run import."""
+
+JOB_MODULES = (*WORKER_MODULES, "rlher.training.resume", "sb3_contrib", "scipy.stats")
+"""What the workers of a sweep or a search import, which train runs."""
+
 if TYPE_CHECKING:
     from rlher.run.result import RunResult
     from rlher.run.run_folder import RunFolder
@@ -36,4 +42,4 @@ def _start_fork_server_if_needed(config: TrainConfig) -> None:
     # Resolving device=auto would import torch. On a CPU there are no more worker processes than on a GPU.
     plan = process_plan(config, on_cpu=False)
     if plan.vec_env == "subproc" or plan.eval_workers:
-        start_fork_server()
+        start_fork_server(WORKER_MODULES)

@@ -17,8 +17,7 @@ from optuna.trial import TrialState
 from rlher.core.errors import UserError
 from rlher.tuning import study_storage
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_lifecycle import run_and_record
+from rlher.tuning.trial_jobs import TrialJobs, run_and_record
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, counted_trials
 from tests.support.postgres import Postgres
