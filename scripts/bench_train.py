@@ -35,7 +35,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
-from rlher.algos.options import UpdateOptions
+from rlher.algos.options import AlgorithmOptions
 from rlher.config.algorithms import ALGORITHMS
 from rlher.her import HerReplayBuffer
 
@@ -93,7 +93,7 @@ def build(
     contender: str,
     capacity: int = MILLION,
     precision: str = "float32",
-    options: UpdateOptions | None = None,
+    options: AlgorithmOptions | None = None,
     device: str = "cpu",
 ) -> Any:
     """Build a model that has played ``START`` random steps and whose buffer is full.
@@ -107,7 +107,7 @@ def build(
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:
-        extra["options"] = options or UpdateOptions(compile=contender != "rlher eager", bf16=precision == "bf16")
+        extra["options"] = options or AlgorithmOptions(compile=contender != "rlher eager", bf16=precision == "bf16")
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))

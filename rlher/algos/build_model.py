@@ -15,9 +15,9 @@ from torch import nn
 
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
-from rlher.algos.options import UpdateOptions, resolve_target_q_bounds
+from rlher.algos.options import AlgorithmOptions, resolve_target_q_bounds
 from rlher.algos.schedules import make_schedule
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_keys
 from rlher.core.errors import ReportedError, UserError, first_line
@@ -54,7 +54,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
+def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with every open value resolved.
@@ -70,7 +70,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> TrainingLoop:
     return _construct_model(config, venv, config.device, **arguments)
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> TrainingLoop:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> GoalAlgorithm:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
@@ -94,12 +94,12 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
     return arguments
 
 
-def _options(config: TrainConfig) -> UpdateOptions:
+def _options(config: TrainConfig) -> AlgorithmOptions:
     algo = config.algo
     from_algo = _values_to(algo, "options")
     reward_range = config.env.training_reward_range
     from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
-    return UpdateOptions(
+    return AlgorithmOptions(
         bc_weight=config.demos.bc_weight,
         q_filter=config.demos.q_filter,
         overlap=config.engine.overlap,
@@ -109,7 +109,7 @@ def _options(config: TrainConfig) -> UpdateOptions:
     )
 
 
-def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> TrainingLoop:
+def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> GoalAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:

@@ -11,8 +11,8 @@ from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
-from rlher.algos.options import UpdateOptions
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.options import AlgorithmOptions
+from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
 
 LoggedValues = dict[str, th.Tensor]
@@ -57,7 +57,7 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(TrainingLoop):
+class FastUpdate(GoalAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
@@ -66,7 +66,7 @@ class FastUpdate(TrainingLoop):
     Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
     ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
 
-    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.UpdateOptions`.
+    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.AlgorithmOptions`.
     :raises ValueError: there is no fast update of this policy, but an option, a subclass or a priority by TD error
         needs it.
     """
@@ -76,8 +76,8 @@ class FastUpdate(TrainingLoop):
     """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
     _reads_only_vectors = False
 
-    def __init__(self, *args: Any, options: UpdateOptions | None = None, **kwargs: Any) -> None:
-        self.options = options or UpdateOptions()
+    def __init__(self, *args: Any, options: AlgorithmOptions | None = None, **kwargs: Any) -> None:
+        self.options = options or AlgorithmOptions()
         if not self.options.compile:
             skip_compiler_import()
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Options of the fast update that Stable-Baselines3 does not have."""
+"""Options of the algorithms that Stable-Baselines3 does not have."""
 
 import math
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class UpdateOptions:
-    """Options of the fast update; the defaults are Stable-Baselines3's behaviour.
+class AlgorithmOptions:
+    """Options of an algorithm; the defaults are Stable-Baselines3's behaviour.
 
     They are not saved with a model: pass them to ``load(path, options=...)`` again. :mod:`rlher.config.algorithms`
     describes the config keys ``algo.…``, and :mod:`rlher.config.her` the keys ``demos.…``.
@@ -27,7 +27,7 @@ class UpdateOptions:
     :param bc_weight: as ``demos.bc_weight``. The cloning loss is the mean squared distance of the actor's actions from
         those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
-    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.TrainingLoop`.
+    :param overlap: update while the environments step, see :class:`~rlher.algos.training_loop.GoalAlgorithm`.
     :param compile: run the losses through ``torch.compile``.
     :param bf16: compute wide layers of the losses in bf16; weights stay float32.
     """
@@ -49,7 +49,7 @@ class UpdateOptions:
         Target bounds are not among them: they only speed up learning.
         """
         values = {name: getattr(self, name) for name in ("target_policy_noise_schedule", "action_l2", "bc_weight")}
-        return [f"{name}={value}" for name, value in values.items() if value != getattr(UpdateOptions, name)]
+        return [f"{name}={value}" for name, value in values.items() if value != getattr(AlgorithmOptions, name)]
 
 
 def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:

@@ -15,11 +15,11 @@ from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
-from rlher.algos.options import UpdateOptions
+from rlher.algos.options import AlgorithmOptions
 from rlher.core.workers import WorkerLost
 
 
-class TrainingLoop(OffPolicyAlgorithm):
+class GoalAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``options.overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
@@ -32,7 +32,7 @@ class TrainingLoop(OffPolicyAlgorithm):
 
     fallback_reason: str | None
     """Why ``train`` is Stable-Baselines3's; None: ``train`` is the fast update."""
-    options: UpdateOptions = UpdateOptions()
+    options: AlgorithmOptions = AlgorithmOptions()
     updates_due: int = 0
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
     normalizer: ObservationNormalizer | None

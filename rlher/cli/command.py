@@ -19,13 +19,13 @@ class Command:
 
     :param function: takes its config and the text of the command line, does the work, and returns the exit code.
     :param sweep: does the work for all configs of a sweep (``-m``); None: ``function``, one after the other.
-    :param compose: returns its config, for its schema and the values that a command line gives.
+    :param make_config: returns its config, for its schema and the values that a command line gives.
     """
 
     name: str
     function: Callable[[Any, str], int]
     sweep: Callable[[Sequence[ComposedConfig]], int] | None = None
-    compose: Callable[[type, Mapping[str, Any]], Any] = compose
+    make_config: Callable[[type, Mapping[str, Any]], Any] = compose
 
     @property
     def summary(self) -> str:

@@ -72,7 +72,7 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     return 0
 
 
-def compose_resumed(schema: type[ResumeConfig], overrides: Mapping[str, Any]) -> ResumeConfig:
+def config_to_resume(schema: type[ResumeConfig], overrides: Mapping[str, Any]) -> ResumeConfig:
     """Return the config of the run that is resumed, with the values that change.
 
     :raises UserError: there is no such run, or an override is invalid.
@@ -295,7 +295,7 @@ COMMANDS = WithPlugins(
         "optimize": Command("optimize", optimize),
         "plot": Command("plot", plot),
         "report": Command("report", report),
-        "resume": Command("resume", resume, compose=compose_resumed),
+        "resume": Command("resume", resume, make_config=config_to_resume),
         "train": Command("train", train, sweep=train_sweep_runs),
     },
 )

@@ -41,7 +41,7 @@ class CommandLine(NamedTuple):
     is_sweep: bool = False
     prints_config: bool = False
 
-    def compose(self) -> list[ComposedConfig]:
+    def configs(self) -> list[ComposedConfig]:
         """Compose the config, or the configs of a sweep: one for each combination of its values.
 
         :raises UserError: one cannot be composed, or a value is invalid.
@@ -49,7 +49,7 @@ class CommandLine(NamedTuple):
         products = itertools.product(*self.overrides.values())
         combinations = [dict(zip(self.overrides, values, strict=True)) for values in products]
         command = self.command
-        return [ComposedConfig(overrides, command.compose(command.schema, overrides)) for overrides in combinations]
+        return [ComposedConfig(overrides, command.make_config(command.schema, overrides)) for overrides in combinations]
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""

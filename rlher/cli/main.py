@@ -114,7 +114,7 @@ def run_command(line: "CommandLine") -> int:
     :raises UserError: the config is invalid.
     """
     command = line.command
-    configs = line.compose()
+    configs = line.configs()
     if line.prints_config:
         values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0].config)}
         print(dump_yaml(unflatten(values)), end="")

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
@@ -196,6 +196,14 @@ def single_run_config(config: LauncherConfig) -> TrainConfig:
     if (config.workers, config.launcher) != (LauncherConfig.workers, LauncherConfig.launcher):
         raise UserError("workers= and launcher= need the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
     return run_config(config)
+
+
+def side_by_side_config(config: LauncherConfig) -> TrainConfig:
+    """Return the config of one of several training runs: with one thread, unless the config says more.
+
+    Runs side by side that use all cores slow each other down.
+    """
+    return replace(run_config(config), threads=config.threads or 1)
 
 
 def run_config(config: TrainConfig) -> TrainConfig:

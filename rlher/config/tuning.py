@@ -1,10 +1,10 @@
 """Config keys of `rlher optimize`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlher.config.key import config_key
-from rlher.config.training import LauncherConfig, TrainConfig, run_config
+from rlher.config.training import LauncherConfig
 from rlher.core.errors import UserError
 
 
@@ -81,8 +81,3 @@ class OptimizeConfig(LauncherConfig):
         if self.storage is not None and hide_password(self.storage) == "***":
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")
-
-
-def train_config(config: OptimizeConfig) -> TrainConfig:
-    """Return the keys of a training run; each has one thread, since several run side by side."""
-    return replace(run_config(config), threads=config.threads or 1)

@@ -22,7 +22,7 @@ import tenacity
 from rlher.config.compose import ComposedConfig, changed_config
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
-from rlher.config.training import LauncherConfig, TrainConfig, run_config
+from rlher.config.training import LauncherConfig, TrainConfig, side_by_side_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -196,8 +196,7 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
         words = override_words({key: value for key, value in overrides.items() if key not in LAUNCHER_KEYS})
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
-        # One thread each, because runs side by side that use all cores slow each other down.
-        single_config = replace(run_config(config), logs=logs, threads=config.threads or 1, progress=True)
+        single_config = replace(side_by_side_config(config), logs=logs, progress=True)
         runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), single_config))
     return runs
 

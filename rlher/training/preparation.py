@@ -13,7 +13,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
@@ -40,7 +40,7 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: TrainingLoop
+    model: GoalAlgorithm
     envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
@@ -121,7 +121,7 @@ def _checked_env(config: EnvConfig, from_checkpoint: bool) -> tuple[EnvConfig, l
     return checked.config, [*warnings, *probed]
 
 
-def _model_notes(config: TrainConfig, model: TrainingLoop) -> list[str]:
+def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
     """Return the lines on device, update, target bounds, normalisation and the buffer."""
     notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
     if model.fallback_reason is not None:

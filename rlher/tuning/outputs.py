@@ -14,9 +14,9 @@ from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, flat_values
 from rlher.config.override_syntax import override_words
-from rlher.config.training import TrainConfig
+from rlher.config.training import TrainConfig, side_by_side_config
 from rlher.config.trust import sign
-from rlher.config.tuning import OBJECTIVES, OptimizeConfig, train_config
+from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
@@ -107,7 +107,7 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
     """Write ``best.yaml`` with the given parameters."""
     file = folder / BEST
-    text = recipe_text(apply_params(train_config(config), params), [*comments, _train_command(config, file)])
+    text = recipe_text(apply_params(side_by_side_config(config), params), [*comments, _train_command(config, file)])
     write_text(file, sign(text, folder))
 
 

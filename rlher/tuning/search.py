@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
-from rlher.config.training import TrainConfig, default_config
-from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.config.training import TrainConfig, default_config, side_by_side_config
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import note
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import interrupt_on_stop_signals
@@ -48,10 +48,10 @@ def optimize(config: OptimizeConfig, command: str) -> SearchResult:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
-    space = load_space(config.space, train_config(config))
+    space = load_space(config.space, side_by_side_config(config))
     try:
         with Pool(config, ray_retries=0) as pool:
-            with prepare(train_config(config)) as setup:  # raises what every trial would raise
+            with prepare(side_by_side_config(config)) as setup:  # raises what every trial would raise
                 env = setup.config.env
                 _require_evaluation(setup.config)
             with interrupt_on_stop_signals():
@@ -102,7 +102,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 
     :raises UserError: it is the study of another search.
     """
-    base = train_config(config)
+    base = side_by_side_config(config)
     identity = {
         **compared_values(base, "recipe"),
         "env.name": base.env.name,

@@ -9,8 +9,8 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from rlher.config.training import CheckpointConfig
-from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.config.training import CheckpointConfig, side_by_side_config
+from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import RunResult, Status
@@ -63,7 +63,7 @@ class TrialRunner(ABC):
         :raises optuna.TrialPruned: the reporter stopped the run.
         :raises RunError: the run failed.
         """
-        config = apply_params(train_config(self.config), params)
+        config = apply_params(side_by_side_config(self.config), params)
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         config = replace(config, checkpoint=CheckpointConfig(freq=None))

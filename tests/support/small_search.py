@@ -11,8 +11,8 @@ from optuna.trial import TrialState
 from rlher.config.algorithms import DQNConfig
 from rlher.config.conf_files import conf_env
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EvalConfig
-from rlher.config.tuning import OptimizeConfig, train_config
+from rlher.config.training import EvalConfig, side_by_side_config
+from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.trial_runner import SearchTrialRunner, TrialRunner
 from tests.conftest import TINY, Outcome
@@ -52,9 +52,9 @@ def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:
         n_seeds=n_seeds,
         eval=EvalConfig(freq=40, episodes=2),
     )
-    space = load_space("her", train_config(config))
+    space = load_space("her", side_by_side_config(config))
     runner = SearchTrialRunner(config, "small", space, folder, command="")
-    return runner, baseline_params(space, train_config(config))
+    return runner, baseline_params(space, side_by_side_config(config))
 
 
 def run_here(study: optuna.Study, runner: TrialRunner, space: SearchSpace, n_trials: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import GoalAlgorithm
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.restorable_vec_env import RestorableVecEnv
@@ -76,7 +76,7 @@ class EnvPoint:
 
 
 def save(
-    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations, run_state: RunState
+    folder: Path, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations, run_state: RunState
 ) -> None:
     """Write the files of a checkpoint into an empty folder."""
     state = {
@@ -103,7 +103,7 @@ def save(
 
 
 def load(
-    folder: Path, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations
+    folder: Path, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations
 ) -> tuple[RunState, EnvPoint]:
     """Load model, replay buffer and evaluations; return the run's state and the point to which ``envs`` return later.
 
@@ -141,7 +141,7 @@ def recorded_config(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / STATE).read_text())["config"])
 
 
-def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
+def restore_generators(saved: dict[str, Any], model: GoalAlgorithm) -> None:
     """Set every random number generator, and the random actions that are held, to a saved state.
 
     :param saved: ``"generators"`` of ``state.json``.
@@ -152,5 +152,5 @@ def restore_generators(saved: dict[str, Any], model: TrainingLoop) -> None:
         model.random_actions.load_state_dict(saved["random_actions"])
 
 
-def _scalars(model: TrainingLoop) -> list[str]:
+def _scalars(model: GoalAlgorithm) -> list[str]:
     return [name for name in SCALARS if hasattr(model, name)]

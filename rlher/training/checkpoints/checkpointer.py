@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlher.algos.training_loop import TrainingLoop
+from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.console import warn
 from rlher.core.errors import UserError, first_line
@@ -43,7 +43,7 @@ class Checkpointer:
     :param evaluations: a part of a checkpoint, with the best model.
     """
 
-    def __init__(self, run: RunFolder, model: TrainingLoop, envs: RestorableVecEnv, evaluations: Evaluations) -> None:
+    def __init__(self, run: RunFolder, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations) -> None:
         self._run = run
         self._model = model
         self._freq = run.config.checkpoint.freq
