@@ -67,8 +67,8 @@ class FastUpdate(GoalAlgorithm):
     ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
 
     :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.AlgorithmOptions`.
-    :raises ValueError: there is no fast update of this policy, but an option, a subclass or a priority by TD error
-        needs it.
+    :raises ValueError: there is no fast update of this policy, but an option, an overridden method of the update or a
+        priority by TD error needs it.
     """
 
     fallback_reason = None
@@ -132,9 +132,7 @@ class FastUpdate(GoalAlgorithm):
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        ignored = self.options.changed_learning_options()
-        if not type(self).__module__.startswith("rlher."):
-            ignored.append(type(self).__name__)  # its losses may be others
+        ignored = [*self.options.changed_learning_options(), *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
@@ -210,6 +208,18 @@ class FastUpdate(GoalAlgorithm):
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
+
+
+def _overridden_methods(model_class: type) -> list[str]:
+    """Return the methods of the fast update that classes outside rlher override.
+
+    Methods that Stable-Baselines3 or :class:`GoalAlgorithm` defines are left out: they are called in any case.
+    """
+    bases = model_class.__mro__
+    own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
+    always_called = {name for base in bases[own:] if not issubclass(base, FastUpdate) for name in vars(base)}
+    outside = {name for base in bases[:own] for name in vars(base) if hasattr(bases[own], name)}
+    return sorted(outside - always_called)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -91,19 +91,15 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
-            try:
-                with self._record_status():
-                    self._delete_later_results()
-                    self._learn()
-                    if self._evaluate_at_end:
-                        self._evaluate_final()
-            finally:
-                try:
-                    self._write_result()
-                finally:
-                    if self.tracker is not None:
-                        self.tracker.finish(self.result)
+        with closing(self.evaluation_workers), self.interrupt_request.catch_signals(), ExitStack() as at_end:
+            if self.tracker is not None:
+                at_end.callback(self.tracker.finish, self.result)
+            at_end.callback(self._write_result)
+            at_end.enter_context(self._record_status())  # ends first
+            self._delete_later_results()
+            self._learn()
+            if self._evaluate_at_end:
+                self._evaluate_final()
         return self.result
 
     def _delete_later_results(self) -> None:
