@@ -175,8 +175,8 @@ class Run:
             self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
-            config = changed_config(self.config, overrides)
-            _finished_run(*start.resume(self.folder, config, command_line))
+            config = changed_config(self.config, {**overrides, "run": str(self.folder)})
+            _finished_run(*start.resume(config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
                 self._reload()

@@ -21,7 +21,7 @@ from rlher.analysis.grouping import Group, folder_labels, group_runs, load_group
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
-from rlher.analysis.tables import MISSING
+from rlher.analysis.tables import MISSING, Table
 from rlher.config.command_keys import ReportConfig
 from rlher.config.override_syntax import override_text
 from rlher.core.console import collected_warnings, escape_control, format_seconds
@@ -61,8 +61,9 @@ def write_report(config: ReportConfig, command: str) -> Path:
         studies = [read_study(folder) for folder in folders.values()]
         groups = _groups(config, studies)
         clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
+        comparison = tables(groups)
     subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
-    page = render(config.title or ", ".join(subjects), groups, studies, clips, notes, command)
+    page = render(config.title or ", ".join(subjects), groups, comparison, studies, clips, notes, command)
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -88,6 +89,7 @@ def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
 def render(
     title: str,
     groups: Sequence[Group],
+    comparison: Sequence[Table],
     studies: Sequence[LoadedStudy],
     clips: Sequence[EmbeddedFile],
     notes: Sequence[str],
@@ -96,7 +98,8 @@ def render(
     """Return the page as HTML.
 
     :param groups: runs to compare; may be empty.
-    :param notes: messages about skipped files, shown on the page.
+    :param comparison: tables of the runs.
+    :param notes: warnings about the runs, shown on the page.
     :param command: the command line of the report.
     """
     curves = [aggregate(group, X, Y) for group in groups]
@@ -116,7 +119,7 @@ def render(
         charts=[_charts(env, curves) for env in envs],
         caption=caption(curves, Y),
         few_seeds_message=few_seeds_message(groups),
-        tables=tables(groups),
+        tables=comparison,
         clips=clips,
         studies=studies,
         configuration=configuration(groups) if groups else (),

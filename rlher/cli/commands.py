@@ -27,7 +27,7 @@ from rlher.config.command_keys import (
 )
 from rlher.config.compose import ComposedConfig, changed_config
 from rlher.config.plugins import WithPlugins
-from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, run_config, single_run_config
+from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, single_run_config
 from rlher.config.trust import trusts_code
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
@@ -65,7 +65,7 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
-    run, result = start.resume(Path(str(config.run)), run_config(config), command_line)
+    run, result = start.resume(config, command_line)
     from rlher.training.messages import print_result
 
     print_result(run, result)
@@ -84,8 +84,7 @@ def config_to_resume(schema: type[ResumeConfig], overrides: Mapping[str, Any]) -
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = trusts_code(changes)
     run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
-    config = changed_config(run.config, changes)
-    return schema(**vars(config), run=str(run.folder))
+    return changed_config(run.config, {**changes, "run": str(run.folder)})
 
 
 def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:

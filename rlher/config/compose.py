@@ -12,7 +12,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, validate, values_by_key
 from rlher.config.overrides import expand_overrides, names_in_group
-from rlher.config.training import ResumeConfig, TrainConfig, run_config
+from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
@@ -109,7 +109,7 @@ def _read_recipe(name: str) -> dict[str, Any]:
     return recipe
 
 
-def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> TrainConfig:
+def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.
@@ -125,4 +125,4 @@ def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Train
     set_values(config, values)
     config.total_timesteps += config.more_timesteps
     validate(config)
-    return run_config(config)
+    return config

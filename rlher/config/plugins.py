@@ -38,7 +38,8 @@ class WithPlugins(UserDict):
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
         """All entries, rlher's first; a plugin cannot replace them."""
-        return self._own | dict(ChainMap(*plugin_values(self._attribute))) | self._own
+        added = ChainMap(*plugin_values(self._attribute))
+        return self._own | {name: added[name] for name in added if name not in self._own}
 
 
 @functools.cache

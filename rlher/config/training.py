@@ -108,7 +108,7 @@ class TrainConfig:
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
         "auto",
-        "where environments run; auto: subproc with two cores, if n_envs > 1 or engine.overlap",
+        "where environments run; auto: subproc if n_envs > 1 or engine.overlap, and there are cores for it",
         choices=("auto", "dummy", "subproc"),
     )
     device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")

@@ -52,6 +52,11 @@ class TruncateAfterFall(gym.Wrapper):
         self._height = height
         self._fallen_steps = 0
 
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        self._fallen_steps = 0
+        return self.env.reset(**kwargs)
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step, and truncate the episode if the object has lain below the table for long enough."""
         observation, reward, terminated, truncated, info = self.env.step(action)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
-from rlher.her.storage import DESIRED_GOAL, Ids, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 from rlher.her.strategies import GoalRequest, Strategy, transitions_of
 
 
@@ -46,11 +46,7 @@ class Relabeller:
     gamma: float
 
     def relabel(self, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
-        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids.
-
-        A return of several steps stops at the episode's newest transition, and at the first step that is done under its
-        goal. With hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
-        """
+        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
         has_parts = self.storage.layout.goal_parts > 1
         # With relay sub-goals a step may change the goal. A row then holds the goal before the step, but the reward
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
@@ -64,23 +60,7 @@ class Relabeller:
         # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
 
-        count, steps, last_ids, discounts = self.n_steps, rows, ids, None
-        if count > 1:  # then positions, steps, rewards and dones have one entry for each step of each return
-            window = ids[:, None] + np.arange(count)
-            last = self.storage.last_id.take(rows["episode"])[:, None]
-            positions = self.storage.positions(np.minimum(window, last).reshape(-1))
-            steps = self.storage.rows_at(positions)
-        rewards = steps["reward"].copy()
-        dones = steps["terminated"].astype(np.float32)
-        if len(goals):
-            recomputed = slice(first * count, None)
-            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
-                positions[recomputed], steps[recomputed], goals if count == 1 else goals.repeat(count, axis=0)
-            )
-        if count > 1:
-            by_step = rewards.reshape(-1, count), dones.reshape(-1, count)
-            rewards, dones, taken = sum_rewards(*by_step, window <= last, self.gamma)
-            last_ids, discounts = ids + taken - 1, (self.gamma**taken).astype(np.float32)
+        rewards, dones, last_ids, discounts = self._returns(ids, positions, rows, goals, first)
         next_obs = self.storage.next_obs(last_ids, rows["episode"])
         next_obs[DESIRED_GOAL][first:] = goals
         return RelabelledBatch(rows, next_obs, rewards, dones, discounts)
@@ -99,6 +79,36 @@ class Relabeller:
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
+
+    def _returns(
+        self, ids: Ids, positions: Positions, rows: NDArray, goals: NDArray, first: int
+    ) -> tuple[NDArray, NDArray, Ids, NDArray | None]:
+        """Return the (batch,) returns, their dones, the ids of their last transitions, and their discounts.
+
+        A return of several steps stops at the episode's newest transition, and at the first step that is done under its
+        goal. With hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
+
+        :param goals: the goals under which rewards and dones are computed, from transition ``first`` of the batch on.
+        """
+        n_steps = self.n_steps
+        if n_steps > 1:  # from here on, there is an entry for each step of each return
+            window = ids[:, None] + np.arange(n_steps)
+            episode_ends = self.storage.last_id.take(rows["episode"])[:, None]
+            positions = self.storage.positions(np.minimum(window, episode_ends).reshape(-1))
+            rows = self.storage.rows_at(positions)
+            goals = goals.repeat(n_steps, axis=0)
+        rewards = rows["reward"].copy()
+        dones = rows["terminated"].astype(np.float32)
+        if len(goals):
+            recomputed = slice(first * n_steps, None)
+            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
+                positions[recomputed], rows[recomputed], goals
+            )
+        if n_steps == 1:
+            return rewards, dones, ids, None
+        by_step = rewards.reshape(-1, n_steps), dones.reshape(-1, n_steps)
+        rewards, dones, taken = sum_rewards(*by_step, window <= episode_ends, self.gamma)
+        return rewards, dones, ids + taken - 1, (self.gamma**taken).astype(np.float32)
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:

@@ -162,28 +162,27 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout.of(observation, action_space.dtype, self.action_dim, goal_parts)
-        self._empty_storage = partial(Storage, self.buffer_size, n_envs, layout)
-        self._make_priority = partial(make_priority, priority, priority_kwargs or {})
-        self._make_reward_and_done = partial(
-            RewardAndDone,
-            reward_function=RewardFunction(self._compute_reward),
-            relabel_done=relabel_done,
-            keep_goal_independent=keep_goal_independent_reward,
-            ends_on_success=ends_on_success,
-            success_reward=success_reward,
+        self.storage = Storage(self.buffer_size, n_envs, layout)
+        reward_and_done = RewardAndDone(
+            self.storage,
+            RewardFunction(self._compute_reward),
+            relabel_done,
+            keep_goal_independent_reward,
+            ends_on_success,
+            success_reward,
         )
-        self._make_relabeller = partial(Relabeller, strategy=strategy, n_steps=n_steps, gamma=gamma)
-        self._attach(self._empty_storage())
+        self.relabeller = Relabeller(self.storage, reward_and_done, strategy, n_steps, gamma)
+        self._make_priority = partial(make_priority, priority, priority_kwargs or {}, self.storage)
+        self.priority = self._make_priority()
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
         return f"HerReplayBuffer({self.n_transitions:,} of {capacity:,} transitions, {self.n_envs} envs)"
 
-    def _attach(self, storage: Storage) -> None:
-        """Set the storage, with a new priority and new statistics of its rewards."""
-        self.storage = storage
-        self.relabeller = self._make_relabeller(storage, self._make_reward_and_done(storage))
-        self.priority = self._make_priority(storage)
+    def _reset_inferred(self) -> None:
+        """Reset what was inferred from the transitions that were stored before: priorities, statistics of rewards."""
+        self.relabeller.reward_and_done.statistics = RewardStatistics()
+        self.priority = self._make_priority()
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
@@ -194,9 +193,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("set_demonstrations needs an empty buffer; call it before the first step.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
-        storage = self._empty_storage(sum(map(len, demonstrations)))
-        store_demonstrations(storage, demonstrations, self.action_space)
-        self._attach(storage)
+        self.storage.allocate(sum(map(len, demonstrations)))
+        store_demonstrations(self.storage, demonstrations, self.action_space)
+        self._reset_inferred()
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -243,7 +242,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self._attach(self.storage)
+        self._reset_inferred()
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -399,11 +398,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             buffer is then empty but for its demonstrations.
         """
         self.reset()
-        emptied, storage = self.storage, self._empty_storage()
+        emptied = vars(self.storage).copy()
         try:
-            extra, priorities = saving.load(path, storage)
-            self._attach(storage)
-            added = int(max(storage.ring_added[: self.n_envs]))
+            extra, priorities = saving.load(path, self.storage)
+            self._reset_inferred()
+            added = int(max(self.storage.ring_added[: self.n_envs]))
             self.pos = added % self.buffer_size
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
@@ -411,7 +410,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             if extra["priority"] == self.priority.options:
                 self.priority.load_state_dict(priorities)
         except Exception as error:
-            self.storage = emptied
+            vars(self.storage).update(emptied)  # a load makes new arrays
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
 

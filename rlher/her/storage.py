@@ -124,10 +124,10 @@ class Storage:
         self.capacity = capacity
         self.n_envs = n_envs
         self.layout = layout
-        self._allocate(demonstration_steps)
+        self.allocate(demonstration_steps)
 
-    def _allocate(self, demonstration_steps: int) -> None:
-        """Make all arrays, empty; they take memory only where they are written to."""
+    def allocate(self, demonstration_steps: int) -> None:
+        """Replace all arrays by new, empty ones; they take memory only where they are written to."""
         self.demonstration_steps = demonstration_steps
         sizes = [self.capacity] * self.n_envs
         if demonstration_steps > 0:
@@ -364,7 +364,7 @@ class Storage:
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         if (capacity, n_envs) != (self.capacity, self.n_envs):
             raise ValueError(f"it has buffer_size={capacity * n_envs} and n_envs={n_envs}; use the same")
-        self._allocate(demonstration_steps)
+        self.allocate(demonstration_steps)
         for name in RING_ARRAYS:
             self._fill(name, np.arange(len(self.ring_sizes)), arrays[name])
         positions = self.positions(self.all_ids())

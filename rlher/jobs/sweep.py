@@ -236,9 +236,9 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
     run = lookup.open_run(str(folder), config.logs, config.trust_code)
-    changes = {
+    changes = {"run": str(folder)} | {
         key: value
         for key, field, value in values_by_key(config)
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
     }
-    return start.resume(folder, changed_config(run.config, changes), command_line)
+    return start.resume(changed_config(run.config, changes), command_line)

@@ -1,1 +1,1 @@
-"""Run folders on disk: config, metadata, models and checkpoints."""
+"""Run folders on disk: config, metadata and models."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rlher.config.key import changed_values, compared_values
-from rlher.config.training import TrainConfig, default_config
+from rlher.config.training import ResumeConfig, TrainConfig, default_config, run_config
 from rlher.core.errors import UserError
 from rlher.core.reading import read_json, read_text
 from rlher.core.writing import remove_unfinished, write_json, write_text
@@ -18,15 +18,16 @@ from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
 
 
-def resume_run(folder: Path, new_config: TrainConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
-    :param new_config: the run's own, except for the keys that may change; code that it names is trusted.
+    :param config: with the run's folder and its own keys, some of them changed; code that it names is trusted.
     :param command_line: the command line, for the run folder.
     :return: the run with its new config, and its result.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
+    folder, new_config = Path(str(config.run)), run_config(config)
     with run_folder.locked(folder):
         run = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():

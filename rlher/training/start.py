@@ -4,10 +4,9 @@ The fork server imports for seconds, and so does this process. Nothing here impo
 so that both import at the same time.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.core.workers import start_fork_server
 from rlher.training.process_plan import process_plan
 
@@ -30,12 +29,12 @@ def train(config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult
     return train_new_run(config, command_line)
 
 
-def resume(folder: Path, new_config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
+def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
     """Continue a run; see :func:`rlher.training.resume.resume_run`."""
-    _start_fork_server_if_needed(new_config)
+    _start_fork_server_if_needed(config)
     from rlher.training.resume import resume_run
 
-    return resume_run(folder, new_config, command_line)
+    return resume_run(config, command_line)
 
 
 def _start_fork_server_if_needed(config: TrainConfig) -> None:

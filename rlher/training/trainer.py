@@ -45,10 +45,10 @@ def train_new_run(
         with run_folder.locked(run.folder):
             try:
                 trainer = Trainer(run, setup, on_evaluation, evaluate_at_end)
+                print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise
-            print_header(run, setup.notes)
             return run, trainer.run_to_end()
 
 
