@@ -55,6 +55,12 @@ def safe_path_of_one_test() -> Iterator[None]:
     os.environ.pop("PYTHONSAFEPATH", None)
 
 
+@pytest.fixture(autouse=True)
+def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
     """Run a command line in this process, in an empty folder. It prints no traceback."""
@@ -76,6 +82,37 @@ def rlher(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_pa
         return outcome
 
     return run
+
+
+@pytest.fixture
+def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
+    """Do something once in the middle of the first step from a given one on."""
+
+    def plan(steps: int, act: Callable[[], object]) -> None:
+        from rlher.training.trainer import RunCallback
+
+        before, done = RunCallback._on_step, []
+
+        def on_step(self: Any) -> bool:
+            if self.model.num_timesteps >= steps and not done:
+                done.append(True)
+                act()
+            return before(self)
+
+        monkeypatch.setattr(RunCallback, "_on_step", on_step)
+
+    return plan
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 120 steps on six bits, with clips and a model for each of its three evaluations."""
+    logs = tmp_path_factory.mktemp("enjoy") / "logs"
+    optional = ("eval.keep_models=true", "record=true", "eval.freq=40")
+    from rlher.cli.main import main
+
+    assert main(["train", *BITS, "total_timesteps=120", *optional, f"logs={logs}"]) == 0
+    return logs / "dqn/BitFlipping-v0_1"
 
 
 @pytest.fixture
@@ -130,3 +167,6 @@ TINY = (
     "tensorboard=false",
 )
 """Overrides with which a training run takes about a second."""
+
+BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=6", "recipe=null", *TINY)
+"""Words of a run on six bits."""

@@ -15,8 +15,9 @@ from torch import nn
 
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
-from rlher.algos.options import AlgorithmOptions, resolve_target_q_bounds
+from rlher.algos.options import AlgorithmOptions
 from rlher.algos.schedules import make_schedule
+from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_keys

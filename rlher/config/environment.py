@@ -1,6 +1,6 @@
 """Config keys of an environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlher.config.key import config_key, result_key, section
@@ -70,6 +70,10 @@ class EnvConfig:
         """Raise UserError for an argument of the environment that rlher sets itself."""
         if "render_mode" in self.kwargs:
             raise UserError("env.kwargs.render_mode is set by rlher itself; leave it out and watch with `rlher enjoy`.")
+
+    def without_training_aids(self) -> "EnvConfig":
+        """Return the environment without what helps to learn: with its own goals and rewards."""
+        return replace(self, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
 
     @property
     def label(self) -> str:

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model
-from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.envs.make import make_env
@@ -59,13 +58,8 @@ def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy
     return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
-def without_training_aids(config: EnvConfig) -> EnvConfig:
-    """Return an environment without what helps to learn: with its own goals and rewards."""
-    return replace(config, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
-
-
 def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:
-    """Return the policy of a run for its environment :func:`without_training_aids`.
+    """Return the policy of a run for its environment without training aids.
 
     :param config: environment of the run.
     :param load_policy: loads the policy, given that environment.

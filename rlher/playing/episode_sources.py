@@ -26,7 +26,7 @@ from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.chosen_model import choose_model
-from rlher.evaluation.policies import task_policy, without_training_aids
+from rlher.evaluation.policies import task_policy
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -41,7 +41,7 @@ class EpisodeSource:
 
     :param name: name of the run, agent, controller or dataset.
     :param identity: keys and values that identify it in JSON output.
-    :param env: environment, see :func:`rlher.evaluation.policies.without_training_aids`.
+    :param env: environment, without training aids.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
     :param dataset_name: part of the name of a dataset.
@@ -81,7 +81,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
-    env = without_training_aids(require_goal_env(config.env).config)
+    env = require_goal_env(config.env).config.without_training_aids()
 
     def make_policy(open_env: gym.Env) -> Policy:
         return load_controller(name, open_env, env.id)
@@ -97,7 +97,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     def make_policy(env: gym.Env) -> Policy:
         return task_policy(run.env, agent.load_policy)
 
-    env = without_training_aids(run.env)
+    env = run.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
     return EpisodeSource(agent.name, agent.identity, env, make_policy, count(config.seed), run.algo.name, folder)
 
@@ -111,7 +111,7 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
         env_id, action_repeat = collected_env(read_json(metadata))
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
-    env = without_training_aids(replace(env or conf_env(str(env_id)), action_repeat=action_repeat))
+    env = replace(env or conf_env(str(env_id)), action_repeat=action_repeat).without_training_aids()
     with closing(make_env(env)) as open_env:
         data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
     seeds = [seed for seed in data.seeds if seed is not None]

@@ -21,7 +21,7 @@ from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
-from rlher.evaluation.policies import load_model, make_policy, task_policy, without_training_aids
+from rlher.evaluation.policies import load_model, make_policy, task_policy
 from rlher.evaluation.rollout import play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
@@ -192,7 +192,7 @@ def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
     from rlher.evaluation.video import record_video  # few runs record clips
 
     config = run.config
-    task = without_training_aids(config.env)
+    task = config.env.without_training_aids()
     path = run.folder / "clips" / f"{steps}.mp4"
     try:
         with (

@@ -8,7 +8,8 @@ import torch as th
 from rlher.algos import ALGORITHMS
 from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.networks import with_layer_norm
-from rlher.algos.options import AlgorithmOptions, resolve_target_q_bounds
+from rlher.algos.options import AlgorithmOptions
+from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from tests.support.models import THEIRS, ours, train, weights
 
 CRITICS = [name for name in THEIRS if ALGORITHMS[name].actions == "continuous"]

@@ -22,7 +22,6 @@ from rlher.run import lookup
 from rlher.training.preparation import prepare
 from tests.conftest import TINY
 from tests.support.documents import blocks, commands
-from tests.training.conftest import at_step  # noqa: F401
 
 COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
 SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.freq=60")

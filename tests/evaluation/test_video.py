@@ -15,7 +15,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.evaluation import captions, video
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
-from tests.evaluation.conftest import BITS
+from tests.conftest import BITS
 from tests.support.tiers import slow_except
 from tests.support.video import is_blank, read_frames
 

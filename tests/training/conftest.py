@@ -6,25 +6,6 @@ from pathlib import Path
 import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.training.trainer import RunCallback
-
-
-@pytest.fixture
-def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
-    """Do something once in the middle of the first step from a given one on."""
-
-    def plan(steps: int, act: Callable[[], object]) -> None:
-        before, done = RunCallback._on_step, []
-
-        def on_step(self: RunCallback) -> bool:
-            if self.model.num_timesteps >= steps and not done:
-                done.append(True)
-                act()
-            return before(self)
-
-        monkeypatch.setattr(RunCallback, "_on_step", on_step)
-
-    return plan
 
 
 @pytest.fixture

@@ -1,0 +1,49 @@
+"""Bounds of the target network's values, from what is known of the reward."""
+
+import math
+from typing import Any
+
+from rlher.core.errors import UserError
+
+Bounds = tuple[float | None, float | None]
+"""Lowest and highest value; None: without bound."""
+
+
+def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
+
+    No return lies outside [min(low, 0), max(high, 0)] / (1-gamma), so no target should either. OpenAI baselines' HER
+    clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and finds it
+    important for learning sparse goal tasks fast.
+
+    :param value: value of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
+    :param reward_range: lowest and highest reward of one step (low and high above), None where unknown.
+    :param gamma: discount factor in [0, 1].
+    :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
+    :raises UserError: ``value`` has another form.
+    """
+    if value is None:
+        return None
+    if value == "auto":
+        return _from_reward_range(reward_range, gamma)
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in value)
+    ):
+        low, high = value
+        if low is not None and high is not None and low >= high:
+            raise UserError(f"algo.target_q_bounds={value} has a low bound that is not below the high one; swap them.")
+        return None if low is None and high is None else (low, high)
+    raise UserError(f"algo.target_q_bounds={value!r} is not valid; use auto, null, or a pair such as [-20, 0].")
+
+
+def _from_reward_range(reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
+    if reward_range is None or gamma == 1.0:
+        return None
+    low, high = reward_range
+    bounds = (
+        None if low is None else min(low, 0.0) / (1.0 - gamma),
+        None if high is None else max(high, 0.0) / (1.0 - gamma),
+    )
+    return None if bounds == (None, None) else bounds
