@@ -35,6 +35,7 @@ from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
 from rlher.training import start
+from rlher.training.messages import print_result
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
@@ -53,8 +54,6 @@ def train(config: LauncherConfig, command_line: str) -> int:
     :raises KeyboardInterrupt: it was interrupted.
     """
     run, result = start.train(single_run_config(config), command_line)
-    from rlher.training.messages import print_result
-
     print_result(run, result)
     return 0
 
@@ -66,8 +65,6 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
     run, result = start.resume(config, command_line)
-    from rlher.training.messages import print_result
-
     print_result(run, result)
     return 0
 

@@ -35,6 +35,7 @@ from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
 from rlher.training import start
+from rlher.training.messages import print_result
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -222,8 +223,6 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
     run, result = _resume(folder, config, command_line) if folder else start.train(config, command_line)
-    from rlher.training.messages import print_result
-
     print_result(run, result)
 
 

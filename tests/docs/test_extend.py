@@ -52,7 +52,7 @@ def own_module(source: str) -> str:
 
 
 @pytest.mark.parametrize("words", [COMMANDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in COMMANDS[1:])])
-def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: list[str]) -> None:  # noqa: F811
+def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: list[str]) -> None:
     shorter = [word.replace("after: 5000", "after: 140") for word in words]
     own = [word.partition(":")[2] for word in words if word.startswith("algo=my_code:")]
     folder = Path("logs", *(own or ["sac"]), "FetchReach-v4_1")
