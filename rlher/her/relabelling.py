@@ -52,7 +52,8 @@ class Relabeller:
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
         first = 0 if has_parts else n_original
         if first < len(ids):
-            self.reward_and_done.observe_new()  # it writes into rows, which are copied below
+            # It writes into rows, which are copied below.
+            self.reward_and_done.observe_new(ids[first:] + self.n_steps - 1)
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
         new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)

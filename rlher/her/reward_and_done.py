@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.reward_function import Floats, RewardFunction
-from rlher.her.storage import DESIRED_GOAL, Positions, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 
 Bools = NDArray[np.bool_]
 
@@ -112,16 +112,17 @@ class RewardAndDone:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def observe_new(self) -> None:
-        """Update the statistics by the transitions stored since the last call, and split the rewards of these.
+    def observe_new(self, ids: Ids) -> None:
+        """Update the statistics and split the rewards of new transitions, if there are some among these (n,).
 
-        The goal-independent part of each reward is written into the storage. Afterwards a batch calls
-        ``compute_reward`` for its new goals only.
+        All transitions stored since the last time are observed together: one by one, they would take as long as the
+        sampling of a batch. The goal-independent part of each reward is written into the storage, so that afterwards a
+        batch calls ``compute_reward`` for its new goals only.
         """
         storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
         is_needed = self.keep_goal_independent or self.relabel_done != "keep"
-        if not is_needed or since == storage.ring_added.tolist():
+        if not is_needed or since == storage.ring_added.tolist() or not storage.is_newer(ids, since).any():
             return
         ids = storage.ids_since(since)
         for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice

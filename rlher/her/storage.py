@@ -24,7 +24,7 @@ have overwritten those of episode 0, whose number the next episode gets::
     rows["episode"] 2  2  1                       last_id    -  2  4
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -322,6 +322,10 @@ class Storage:
         ring = np.where(exists, ring, 0)
         added = self.ring_added[ring]
         return exists & (serial < added) & (serial >= added - self.ring_sizes[ring])
+
+    def is_newer(self, ids: Ids, serials: Sequence[int]) -> NDArray[np.bool_]:
+        """Return whether these are ids of transitions with these serial numbers, one for each ring, or greater ones."""
+        return ids & (IDS_PER_RING - 1) >= np.take(serials, ids >> RING_SHIFT)
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these are ids of demonstrations."""
