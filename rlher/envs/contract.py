@@ -21,6 +21,7 @@ from rlher.envs.probe import (
     single_rewards,
 )
 from rlher.envs.rendering import supports_rgb_array
+from rlher.her.reward_and_done import ROUNDING
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
@@ -28,9 +29,6 @@ CHECKED_STEPS = 200
 
 BATCH_SIZE = 5
 """Number of goals in the batch that functions are called with."""
-
-TOLERANCE = 1e-5
-"""Allowed difference of rewards, for float32 goals."""
 
 PROPERTIES = (
     *("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range"),
@@ -214,7 +212,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     step_rewards = rollout.rewards[steps]
     infos = [rollout.infos[step] for step in steps]
     computed = single_rewards(env, rollout.achieved[steps], rollout.desired[steps], infos)
-    differs = np.abs(step_rewards - computed) > TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
+    differs = np.abs(step_rewards - computed) > ROUNDING * np.maximum(1.0, np.abs(step_rewards))
     is_crash = rollout.info_flags(config.crash_key)[steps]
     is_failure = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
     if not differs.any():
@@ -260,14 +258,14 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)
-        if (outside := rewards[(rewards < low - TOLERANCE) | (rewards > high + TOLERANCE)]).size:
+        if (outside := rewards[(rewards < low - ROUNDING) | (rewards > high + ROUNDING)]).size:
             yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
     if config.success_reward is not None and exact < config.success_reward:
         reward_text = f"reward {exact:g}, less than env.success_reward={config.success_reward:g}"
         yield Finding(
             "error", f"an exactly achieved goal has {reward_text}: no virtual goal would count as reached; lower it."
         )
-    if exact < max(missed) - TOLERANCE:
+    if exact < max(missed) - ROUNDING:
         rewards_text = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
         yield Finding("warning", f"compute_reward gives {rewards_text}; check its sign.")
 

@@ -182,7 +182,9 @@ def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> 
     if config.success_key is None and config.success_reward is not None:
         success = rollout.rewards >= config.success_reward
     if success.any():
-        return bool(rollout.terminated[success].all())
+        statistics = RewardStatistics()
+        statistics.record_ends(success, rollout.terminated)
+        return statistics.observed_ends_on_success
     if not env.has_wrapper_attr("compute_terminated"):
         return None
     goal = rollout.desired[0]

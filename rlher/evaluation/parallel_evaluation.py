@@ -84,8 +84,6 @@ class EvaluationWorkers:
         self._workers: dict[int, Worker] = {}
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
-        self._lock = threading.Lock()
-        """Held while a worker is started: none is started after `close` has disconnected them."""
 
     def start(self, model_content: bytes, episodes: int, seed: int) -> EpisodeFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
@@ -105,8 +103,7 @@ class EvaluationWorkers:
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""
-        with self._lock:
-            self._is_closed = True
+        self._is_closed = True
         for worker in list(self._workers.values()):
             worker.disconnect()  # the thread that waits for it goes on
         try:
@@ -130,6 +127,8 @@ class EvaluationWorkers:
         while missing:
             try:
                 worker = self._worker()
+                if self._is_closed:  # then `close` may have missed a worker that has just been started
+                    raise CancelledError
                 worker.send("play", model_content, missing)
                 # The environment is built before the first step.
                 worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
@@ -147,12 +146,8 @@ class EvaluationWorkers:
         :raises WorkerLost: the new one died.
         """
         thread = threading.get_ident()
-        with self._lock:
-            if self._is_closed:
-                raise CancelledError
-            if thread in self._workers:
-                return self._workers[thread]
+        if thread not in self._workers:
             name = f"{self._config.env.id}: the process of the evaluation"
-            worker = self._workers[thread] = Worker(partial(EvaluationService, self._config), name)
-        worker.receive(BUILD_SECONDS)
-        return worker
+            self._workers[thread] = Worker(partial(EvaluationService, self._config), name)
+            self._workers[thread].receive(BUILD_SECONDS)
+        return self._workers[thread]
