@@ -54,7 +54,7 @@ def main() -> None:
     arguments = parser.parse_args()
     run = lookup.open_run(arguments.run, "logs")
     name = arguments.name or f"{run.config.algo.name}-{run.config.env.label}"
-    destination = ROOT / "logs" / "agents" / name
+    destination = lookup.BUNDLED_AGENTS / name
     publish(run, destination)
     print(f"{destination}: {sum(file.stat().st_size for file in destination.iterdir()) / 1000:.0f} kB")
 

@@ -19,6 +19,7 @@ class ActorCritic(FastUpdate):
     An algorithm defines the two losses, and in which order an update uses them.
     """
 
+    usable_options = FastUpdate.usable_options | {"random_action", "random_action_hold", "bc_weight", "q_filter"}
     actor: Any
     critic: Any
     critic_target: Any

@@ -66,21 +66,19 @@ class FastUpdate(GoalAlgorithm):
     Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
     ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
 
-    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.AlgorithmOptions`.
     :raises ValueError: there is no fast update of this policy, but an option, an overridden method of the update or a
         priority by TD error needs it.
     """
 
-    fallback_reason = None
+    usable_options = GoalAlgorithm.usable_options | {"target_q_bounds", "compile", "bf16"}
     _unsaved_attributes: Sequence[str] = ()
     """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
     _reads_only_vectors = False
 
     def __init__(self, *args: Any, options: AlgorithmOptions | None = None, **kwargs: Any) -> None:
-        self.options = options or AlgorithmOptions()
-        if not self.options.compile:
+        if options is None or not options.compile:
             skip_compiler_import()
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, options=options, **kwargs)
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
@@ -132,7 +130,7 @@ class FastUpdate(GoalAlgorithm):
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        ignored = [*self.options.changed_learning_options(), *_overridden_methods(type(self))]
+        ignored = [*self.options.changed_for_fast_update(), *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored

@@ -45,7 +45,12 @@ class AlgorithmOptions:
     compile: bool = False
     bf16: bool = False
 
-    def changed_learning_options(self) -> list[str]:
+    def changed(self) -> dict[str, Any]:
+        """Return the options by name that do not have their default."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(AlgorithmOptions, name)}
+
+    def changed_for_fast_update(self) -> list[str]:
         """Return ``name=value`` of the options in use that change what is learnt, and that need the fast update."""
-        values = {option: getattr(self, option.name) for option in fields(self) if option.metadata}
-        return [f"{option.name}={value}" for option, value in values.items() if value != option.default]
+        names = {option.name for option in fields(self) if option.metadata}
+        return [f"{name}={value}" for name, value in self.changed().items() if name in names]

@@ -15,6 +15,8 @@ from rlher.algos.schedules import make_schedule
 class TD3(ActorCritic, stable_baselines3.TD3):
     """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update."""
 
+    usable_options = ActorCritic.usable_options | {"action_l2", "target_policy_noise_schedule"}
+
     def networks(self) -> list[BaseModel]:
         """Return actors and critics."""
         return [self.actor, self.actor_target, self.critic, self.critic_target]

@@ -28,17 +28,27 @@ class GoalAlgorithm(OffPolicyAlgorithm):
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
+
+    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.AlgorithmOptions`.
+    :raises ValueError: an option is set that the algorithm does not have.
     """
 
-    fallback_reason: str | None
-    """Why ``train`` is Stable-Baselines3's; None: ``train`` is the fast update."""
-    options: AlgorithmOptions = AlgorithmOptions()
+    fallback_reason: str | None = None
+    """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
+    usable_options: frozenset[str] = frozenset({"overlap"})
+    """Names of the options that the algorithm has."""
     updates_due: int = 0
     """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
     random_actions: RandomActions | None = None
     """Replaces some of the agent's actions; None if the algorithm has no such option."""
+
+    def __init__(self, *args: Any, options: AlgorithmOptions | None = None, **kwargs: Any) -> None:
+        self.options = options or AlgorithmOptions()
+        if unusable := self.options.changed().keys() - self.usable_options:
+            raise ValueError(f"{type(self).__name__} has no option {', '.join(sorted(unusable))}; leave it out")
+        super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
         if self.use_sde:

@@ -26,9 +26,8 @@ from rlher.evaluation.metrics import COLUMNS
 from rlher.run.result import Status
 from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 
-CHECKOUT_LOGS = Path(__file__).resolve().parents[2] / "logs"
-SHIPPED_FOLDERS = ("agents", "benchmark")
-"""``logs`` of a checkout of rlher, and the folders in it whose runs are not the user's own."""
+BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
+"""Runs in a checkout of rlher that are not the user's own."""
 
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
@@ -131,15 +130,15 @@ def read_runs(path: str) -> list[LoadedRun]:
 def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
-    Folders named ``optuna`` below ``path``, and :data:`SHIPPED_FOLDERS` of a checkout, are read only if asked for.
+    Folders named ``optuna`` below ``path``, and :data:`BENCHMARK`, are read only if asked for.
 
     :raises UserError: ``path`` does not exist.
     """
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        skipped = ("optuna", *(SHIPPED_FOLDERS if Path(folder) == path and path.resolve() == CHECKOUT_LOGS else ()))
-        subfolders[:] = sorted((name for name in subfolders if name not in skipped), key=_natural_key)
+        read = (name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK)
+        subfolders[:] = sorted(read, key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
             yield Path(folder)

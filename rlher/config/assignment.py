@@ -66,10 +66,11 @@ def _hint(config: Any, key: str) -> str:
         return "; add env=<id>, or leave it out"
     if owners := [f"algo={name}" for name, entry in ALGORITHMS.items() if key in dotted_keys(entry.config, "algo.")]:
         return f": it is a key of {', '.join(owners)}"
-    section, _, name = key.rpartition(".")
+    section, dot, name = key.rpartition(".")
     receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
     argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""
-    return f"{did_you_mean(key, keys)}{argument}"
+    names = [known.removeprefix(section + dot) for known in keys if known.startswith(section + dot)]
+    return f"{did_you_mean(name, names, section + dot)}{argument}"
 
 
 def _convert(value: Any, kind: Any) -> Any:

@@ -134,15 +134,15 @@ def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in values_by_key(schema(), prefix)}
 
 
-def compared_values(config: Any, purpose: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key, without those that do not matter for a purpose.
+def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
+    """Return the values of a config by dotted key, without those that matter for none of these purposes.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in values_by_key(config)
-        if purpose in field.metadata["matters_for"]
+        if not set(purposes).isdisjoint(field.metadata["matters_for"])
     }
 
 

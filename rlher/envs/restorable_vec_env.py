@@ -48,17 +48,27 @@ class RestorableVecEnv(VecEnvWrapper):
         :param lost: the loss of a process, if that is the reason to rebuild.
         :raises RunError: processes were lost too often.
         """
+        return self._start(lambda: self.build_number + 1, lost=lost)
+
+    def _start(
+        self, next_build: Callable[[], int], actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
+    ) -> VecEnvObs:
+        """Build environments and take actions, again after each loss of a process; return the last observations.
+
+        :param next_build: returns the number of the build.
+        """
         while True:
             if lost is not None:
-                self._count_restart(lost)
+                self._limit.count_restart(lost)
+                self.restarts += 1
             try:
-                return self._build_and_reset(self.build_number + 1)
+                observations = self._build_and_reset(next_build())
+                for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
+                    observations = self.venv.step(action)[0]
+                self.actions = list(actions)
+                return observations
             except WorkerLost as again:
                 lost = again
-
-    def _count_restart(self, lost: WorkerLost) -> None:
-        self._limit.count_restart(lost)
-        self.restarts += 1
 
     def _build_and_reset(self, build_number: int) -> VecEnvObs:
         """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
@@ -75,15 +85,7 @@ class RestorableVecEnv(VecEnvWrapper):
 
     def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        while True:
-            try:
-                observations = self._build_and_reset(build_number)
-                for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
-                    observations = self.venv.step(action)[0]
-                self.actions = list(actions)
-                return observations
-            except WorkerLost as lost:
-                self._count_restart(lost)
+        return self._start(lambda: build_number, actions)
 
     def reset(self) -> VecEnvObs:
         """Reset all environments; build them again if a process is lost meanwhile."""

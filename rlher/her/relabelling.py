@@ -52,7 +52,7 @@ class Relabeller:
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
         first = 0 if has_parts else n_original
         if first < len(ids):
-            # It writes into rows, which are copied below.
+            # Of the newest transitions that the returns may have. It writes into rows, which are copied below.
             self.reward_and_done.observe_new(ids[first:] + self.n_steps - 1)
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 from rlher.config.command_keys import ModelChoice
@@ -13,6 +12,9 @@ from rlher.core.errors import UserError, did_you_mean
 from rlher.core.reading import read_json
 from rlher.run.result import Status
 from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
+
+BUNDLED_AGENTS = Path(__file__).parents[1] / "bundled_agents"
+"""Folder of the agents that come with rlher, by name: run folders with the weights of the policy alone."""
 
 
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
@@ -127,7 +129,7 @@ def _newest(logs: Path, env: str = ".*") -> Path | None:
 
 
 def _run_folders(logs: Path, env: str = ".*", algo: str = "*") -> list[Path]:
-    """Return the run folders ``<env>_<number>`` under ``logs``. Bundled agents, which have no number, are left out.
+    """Return the run folders ``<env>_<number>`` under ``logs``.
 
     :param env: regular expression for the name of the environment.
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
@@ -149,7 +151,7 @@ def _modified(path: Path) -> float:
 
 def agent_names() -> list[str]:
     """Return the names of all bundled agents, sorted."""
-    return sorted(path.parent.name for path in _agents().glob(f"*/{MODELS['best']}"))
+    return sorted(path.parent.name for path in BUNDLED_AGENTS.glob(f"*/{MODELS['best']}"))
 
 
 def agent_folder(name: str) -> Path:
@@ -161,11 +163,4 @@ def agent_folder(name: str) -> Path:
     if name not in known:
         hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
         raise UserError(f"there is no agent {name!r}{hint}.")
-    return _agents() / name
-
-
-def _agents() -> Path:
-    spec = find_spec("rlher.agents")  # not imported: as an attribute of rlher it would hide the function of that name
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    return Path(spec.submodule_search_locations[0])
+    return BUNDLED_AGENTS / name

@@ -55,9 +55,8 @@ def _require_same_experiment(run: RunFolder, new_config: TrainConfig, checkpoint
 
     :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
-    compared = (compared_values(each, "resume") for each in (new_config, run.config, default_config(run.config)))
-    values, in_file, defaults = compared
-    recorded = in_file
+    values, defaults = compared_values(new_config, "resume"), compared_values(default_config(run.config), "resume")
+    recorded = in_file = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = checkpoint_state.recorded_config(checkpoint)

@@ -104,16 +104,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = side_by_side_config(config)
     identity = {
-        **compared_values(base, "recipe"),
-        "env.name": base.env.name,
-        "demos.path": base.demos.path,  # paths are in no recipe, but trials depend on them
-        "init_from": base.init_from,
+        **compared_values(base, "recipe", "grouping"),  # paths are in no recipe, but trials depend on them
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = compared_values(default_config(base), "recipe")
+    defaults = compared_values(default_config(base), "recipe", "grouping")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))

@@ -118,4 +118,4 @@ def test_every_package_is_installed() -> None:
     """A wheel holds the packages of pyproject.toml; a missing folder stops ``pip install .``."""
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("rlher/**/__init__.py")}
-    assert set(named) == folders | {"rlher.agents", "rlher.conf"}
+    assert set(named) == folders | {"rlher.conf"}

@@ -22,7 +22,7 @@ REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
 @pytest.fixture
 def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Train a run and publish it under a name; return the run's folder."""
-    monkeypatch.setattr(lookup, "_agents", lambda: tmp_path / "agents")
+    monkeypatch.setattr(lookup, "BUNDLED_AGENTS", tmp_path / "agents")
 
     def make(name: str, *words: str) -> Path:
         done = rlher("train", *words, "--json")

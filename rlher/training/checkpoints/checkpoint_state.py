@@ -46,20 +46,6 @@ EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
 
 
 @dataclass(frozen=True)
-class RunState:
-    """What a run itself has to remember.
-
-    :param rebuild_step: step of the last environment rebuild.
-    :param log_rows: rows of ``progress.csv``.
-    :param config: values of the config keys that may not change, by dotted key.
-    """
-
-    rebuild_step: int
-    log_rows: int
-    config: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class EnvPoint:
     """A point to which the environments return: they are built again, and the actions are repeated.
 
@@ -76,9 +62,12 @@ class EnvPoint:
 
 
 def save(
-    folder: Path, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations, run_state: RunState
+    folder: Path, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations, run_state: dict[str, Any]
 ) -> None:
-    """Write the files of a checkpoint into an empty folder."""
+    """Write the files of a checkpoint into an empty folder.
+
+    :param run_state: what the caller has to remember, for ``state.json``.
+    """
     state = {
         "counters": {name: getattr(model, name) for name in _scalars(model)},
         "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -90,7 +79,7 @@ def save(
         },
         "build_number": envs.build_number,
         "evaluations": evaluations.state_dict(),
-        **vars(run_state),
+        **run_state,
     }
     (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
     (folder / MODEL).write_bytes(model_file.to_bytes(model))
@@ -104,8 +93,8 @@ def save(
 
 def load(
     folder: Path, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations
-) -> tuple[RunState, EnvPoint]:
-    """Load model, replay buffer and evaluations; return the run's state and the point to which ``envs`` return later.
+) -> tuple[dict[str, Any], EnvPoint]:
+    """Load model, replay buffer and evaluations; return ``state.json``, and the point to which ``envs`` return later.
 
     :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
     """
@@ -129,8 +118,7 @@ def load(
     if actions.size and actions.shape[1:] != shape:
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
     restore_generators(state["generators"], model)  # for updates that are due if no step is left
-    env_point = EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
-    return RunState(int(state["rebuild_step"]), int(state["log_rows"]), state["config"]), env_point
+    return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
 
 
 def recorded_config(folder: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpoints import checkpoint_files, checkpoint_state
-from rlher.training.checkpoints.checkpoint_state import EnvPoint, RunState
+from rlher.training.checkpoints.checkpoint_state import EnvPoint
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import count_rows
 
@@ -91,8 +91,11 @@ class Checkpointer:
         self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
         model_file.require_finite(self._model)
-        fixed_values = compared_values(self._run.config, "resume")
-        state = RunState(self._rebuild_step, count_rows(self._run.folder), fixed_values)
+        state = {
+            "rebuild_step": self._rebuild_step,
+            "log_rows": count_rows(self._run.folder),
+            "config": compared_values(self._run.config, "resume"),  # the values that may not change
+        }
         with checkpoint_files.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
             checkpoint_state.save(folder, self._model, self._envs, self._evaluations, state)
 
@@ -105,7 +108,7 @@ class Checkpointer:
         """
         try:
             state, self._env_point = checkpoint_state.load(checkpoint, self._model, self._envs, self._evaluations)
-            self._rebuild_step, self.log_rows = state.rebuild_step, state.log_rows
+            self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
