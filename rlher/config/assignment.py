@@ -98,6 +98,8 @@ def _convert(value: Any, kind: Any) -> Any:
         return {"true": True, "false": False}[str(value).lower()]
     if kind is not str and isinstance(value, bool):
         raise TypeError
+    if kind in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 would not add 5000
+        raise ValueError
     if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
         raise ValueError
     return kind(value)

@@ -193,8 +193,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("set_demonstrations needs an empty buffer; call it before the first step.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
-        self.storage.allocate(sum(map(len, demonstrations)))
-        store_demonstrations(self.storage, demonstrations, self.action_space)
+        with self.storage.restored_on_error():
+            self.storage.allocate(sum(map(len, demonstrations)))
+            store_demonstrations(self.storage, demonstrations, self.action_space)
         self._reset_inferred()
 
     # ------------------------------------------------------------------------------------------------ writing
@@ -398,19 +399,18 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             buffer is then empty but for its demonstrations.
         """
         self.reset()
-        emptied = vars(self.storage).copy()
         try:
-            extra, priorities = saving.load(path, self.storage)
-            self._reset_inferred()
-            added = int(max(self.storage.ring_added[: self.n_envs]))
-            self.pos = added % self.buffer_size
-            self.full = added >= self.buffer_size
-            self.rng.bit_generator.state = extra["rng"]
-            self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
-            if extra["priority"] == self.priority.options:
-                self.priority.load_state_dict(priorities)
+            with self.storage.restored_on_error():
+                extra, priorities = saving.load(path, self.storage)
+                self._reset_inferred()
+                added = int(max(self.storage.ring_added[: self.n_envs]))
+                self.pos = added % self.buffer_size
+                self.full = added >= self.buffer_size
+                self.rng.bit_generator.state = extra["rng"]
+                self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
+                if extra["priority"] == self.priority.options:
+                    self.priority.load_state_dict(priorities)
         except Exception as error:
-            vars(self.storage).update(emptied)  # a load makes new arrays
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
 

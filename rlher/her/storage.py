@@ -24,7 +24,8 @@ have overwritten those of episode 0, whose number the next episode gets::
     rows["episode"] 2  2  1                       last_id    -  2  4
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +144,16 @@ class Storage:
         self.last_id = np.zeros(count, np.int64)
         self.last_obs = np.zeros(count, self.layout.observation)
         self.newest_episode = self.ring_starts - 1  # at first, none
+
+    @contextmanager
+    def restored_on_error(self) -> Iterator[None]:
+        """Restore the arrays of before the block if it raises after :meth:`allocate`."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).update(before)
+            raise
 
     # ------------------------------------------------------------------------------------------------ adding
 

@@ -1,4 +1,4 @@
-"""Options of the fast update that SB3 does not have."""
+"""Options of the algorithms that SB3 does not have."""
 
 import io
 
@@ -24,6 +24,12 @@ def loss_of(model, batch) -> float:
     if hasattr(model, "critic"):
         return float(model._critic_gradients(model.with_random_inputs(batch))[0])
     return float(model._gradients(batch)[0])
+
+
+@pytest.mark.parametrize(("name", "option"), [("sac", "action_l2"), ("dqn", "bc_weight")])
+def test_an_option_that_the_algorithm_lacks_is_refused(name, option) -> None:
+    with pytest.raises(ValueError, match=option):
+        ours(name, options=AlgorithmOptions(**{option: 1.0}))
 
 
 @pytest.mark.parametrize("name", THEIRS)

@@ -164,8 +164,10 @@ def test_a_loaded_buffer_continues_exactly(tmp_path, demonstrations, sample_firs
     ],
 )
 def test_unsuitable_demonstrations_raise(demonstrations, message) -> None:
+    buffer = make_buffer(demonstrations=DEMONSTRATIONS)
     with pytest.raises(ValueError, match=message):
-        make_buffer(demonstrations=demonstrations)
+        buffer.set_demonstrations(demonstrations)
+    assert buffer.storage.demonstration_steps == sum(map(len, DEMONSTRATIONS))
 
 
 def test_demonstrations_are_added_to_empty_buffers_only() -> None:
