@@ -99,8 +99,7 @@ def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
 
 def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other, before = rlher.load(run.folder), run.model
-    longer = run.resume(more_timesteps=30)
-    assert longer is run
+    assert (longer := run.resume(more_timesteps=30)) is run
     assert (run.result["timesteps"], run.config.total_timesteps) == (90, 90)
     assert run.model is not before, "the model of before"
     assert other.resume(more_timesteps=30).result["timesteps"] == 120, "resumed by another object"

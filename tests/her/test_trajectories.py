@@ -171,8 +171,7 @@ def test_unsuitable_demonstrations_raise(demonstrations, message) -> None:
 
 
 def test_demonstrations_are_added_to_empty_buffers_only() -> None:
-    buffer = make_buffer()
-    buffer.set_demonstrations(DEMONSTRATIONS)
+    buffer = make_buffer(demonstrations=DEMONSTRATIONS)
     play(buffer, 3)
     with pytest.raises(ValueError, match="empty buffer"):
         buffer.set_demonstrations(DEMONSTRATIONS)
