@@ -99,13 +99,13 @@ def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
 
 def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other, before = rlher.load(run.folder), run.model
-    assert (longer := run.resume(more_timesteps=30)) is run
+    assert run.resume(more_timesteps=30) is run
     assert (run.result["timesteps"], run.config.total_timesteps) == (90, 90)
     assert run.model is not before, "the model of before"
     assert other.resume(more_timesteps=30).result["timesteps"] == 120, "resumed by another object"
     for keys in ({"seed": 3}, {"sed": 3}, {}):
         with pytest.raises(UserError) as raised:
-            longer.resume(**keys)
+            run.resume(**keys)
         assert "--resume" not in str(raised.value), "a command of the shell"
 
     def fail(*_: object) -> None:
