@@ -100,9 +100,9 @@ def _options(config: TrainConfig) -> AlgorithmOptions:
     from_algo = _values_to(algo, "options")
     reward_range = config.env.training_reward_range
     from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
+    if config.demos.bc_weight:
+        from_algo |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
     return AlgorithmOptions(
-        bc_weight=config.demos.bc_weight,
-        q_filter=config.demos.q_filter,
         overlap=config.engine.overlap,
         compile=config.engine.compile == "on",
         bf16=config.engine.precision == "bf16",

@@ -195,8 +195,9 @@ def single_run_config(config: LauncherConfig) -> TrainConfig:
 
     :raises UserError: the config says where the runs of a sweep are trained.
     """
-    if (config.workers, config.launcher) != (LauncherConfig.workers, LauncherConfig.launcher):
-        raise UserError("workers= and launcher= need the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
+    for key in ("workers", "launcher", "ray_address"):
+        if getattr(config, key) != getattr(LauncherConfig, key):
+            raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
     return run_config(config)
 
 
