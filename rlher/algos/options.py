@@ -52,5 +52,5 @@ class AlgorithmOptions:
 
     def changed_for_fast_update(self) -> list[str]:
         """Return ``name=value`` of the options in use that change what is learnt, and that need the fast update."""
-        names = {option.name for option in fields(self) if option.metadata}
-        return [f"{name}={value}" for name, value in self.changed().items() if name in names]
+        changed = self.changed()
+        return [f"{each.name}={changed[each.name]}" for each in fields(self) if each.metadata and each.name in changed]

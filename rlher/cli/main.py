@@ -79,10 +79,9 @@ def dispatch(argv: list[str]) -> int:
 
     name, *words = _with_command(argv)
     if name not in COMMANDS:
-        commands = ", ".join(COMMANDS)
         if name.startswith("-") or "=" in name:
-            raise UserError(f"{name} must follow a command, which is one of {commands}.")
-        raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {commands}.")
+            raise UserError(f"{name} must follow a command, which is one of {', '.join(COMMANDS)}.")
+        raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
     if not {"-h", "--help", "--help-all"}.isdisjoint(words):
         print(help.command_help(command, words, "--help-all" in words))

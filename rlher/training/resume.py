@@ -40,7 +40,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
         resumed_text = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         start_text = resumed_text if checkpoint else "no valid checkpoint; training starts from step 0"
         _require_same_experiment(run, new_config, checkpoint)
-        _require_steps_left(run, new_config, checkpoint, damaged)
+        _require_steps_left(run, new_config.total_timesteps, done, checkpoint, damaged)
         with prepare(new_config, checkpoint) as setup:
             run = RunFolder(folder, setup.config)
             trainer = Trainer(run, setup)
@@ -71,15 +71,13 @@ def _require_same_experiment(run: RunFolder, new_config: TrainConfig, checkpoint
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
-def _require_steps_left(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None, damaged: list[str]) -> None:
+def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None, damaged: list[str]) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
-    :param new_config: to be trained; ``run.config`` is the one before.
-    :param checkpoint: checkpoint from which it is resumed, if there is one.
+    :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the one before.
+    :param done: steps of the checkpoint from which it is resumed; 0 without one.
     """
-    done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
     before = lookup.steps_of(run)
-    total = new_config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
         raise UserError(
