@@ -107,10 +107,10 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 120 steps on six bits, with clips and a model for each of its three evaluations."""
-    logs = tmp_path_factory.mktemp("enjoy") / "logs"
-    optional = ("eval.keep_models=true", "record=true", "eval.freq=40")
     from rlher.cli.main import main
 
+    logs = tmp_path_factory.mktemp("enjoy") / "logs"
+    optional = ("eval.keep_models=true", "record=true", "eval.freq=40")
     assert main(["train", *BITS, "total_timesteps=120", *optional, f"logs={logs}"]) == 0
     return logs / "dqn/BitFlipping-v0_1"
 
@@ -169,4 +169,3 @@ TINY = (
 """Overrides with which a training run takes about a second."""
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=6", "recipe=null", *TINY)
-"""Words of a run on six bits."""

@@ -137,8 +137,9 @@ def run_folders(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        read = (name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK)
-        subfolders[:] = sorted(read, key=_natural_key)
+        is_checkout = Path(folder) == path and path.resolve() == BENCHMARK.parent
+        skipped = ("optuna", BENCHMARK.name) if is_checkout else ("optuna",)
+        subfolders[:] = sorted((name for name in subfolders if name not in skipped), key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
             yield Path(folder)

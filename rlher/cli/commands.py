@@ -40,6 +40,9 @@ from rlher.training.messages import print_result
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
 
+SEARCH_MODULES = (*start.JOB_MODULES, "rlher.tuning.trial_jobs")
+"""What the workers of a search import."""
+
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
 
@@ -113,7 +116,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     from rlher.core.workers import start_fork_server
 
     if config.launcher == "local":
-        start_fork_server([*start.JOB_MODULES, "rlher.tuning.trial_jobs"])  # while this process imports torch
+        start_fork_server(SEARCH_MODULES)  # while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

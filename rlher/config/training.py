@@ -184,9 +184,7 @@ class LauncherConfig(TrainConfig):
 class ResumeConfig(TrainConfig):
     """Config keys of `rlher resume`: those of the run."""
 
-    run: str | None = config_key(
-        None, "run folder; null: the newest unfinished, or else the newest, run", positional=True
-    )
+    run: str | None = config_key(None, "run folder; null: the newest unfinished, else the newest run", positional=True)
     more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)
 
 

@@ -14,7 +14,7 @@ WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evalua
 """What the workers of a run import."""
 
 JOB_MODULES = (*WORKER_MODULES, "rlher.training.resume", "sb3_contrib", "scipy.stats")
-"""What the workers of a sweep or a search import, which train runs."""
+"""What the workers of a sweep import, which train runs."""
 
 if TYPE_CHECKING:
     from rlher.run.result import RunResult

@@ -20,10 +20,8 @@ def test_trials_and_what_comes_with_a_checkout_are_read_only_if_named(make_run: 
     runs = loading.read_runs(str(tmp_path / "logs"))
     assert [run.folder.name for run in runs] == [f"Some-v0_{number}" for number in (0, 1, 2, 3, 10)]
     assert len(loading.read_runs(str(tmp_path / "logs" / "optuna" / "study"))) == 1
-    assert not [
-        folder for folder in loading.run_folders(loading.BENCHMARK.parent) if loading.BENCHMARK in folder.parents
-    ]
-    assert len(list(loading.run_folders(loading.BENCHMARK))) > 50
+    shipped = set(loading.run_folders(loading.BENCHMARK))
+    assert len(shipped) > len(shipped.intersection(loading.run_folders(loading.BENCHMARK.parent))) == 0
 
 
 def test_an_unfinished_run_counts_with_its_last_evaluation(make_run: Make) -> None:

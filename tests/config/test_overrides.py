@@ -101,3 +101,8 @@ def test_trust_may_be_given_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Path("mine.yaml").write_text("id: Mine-v0\nwrappers: ['mine:Wrapper']\n")
     overrides = {"algo": "sac", "env": "mine.yaml", "trust_code": "true"}
     assert compose(TrainConfig, overrides).env.wrappers == ["mine:Wrapper"]
+
+
+def test_a_number_of_steps_has_no_plus() -> None:
+    with pytest.raises(UserError, match="total_timesteps"):
+        compose(TrainConfig, {"algo": "sac", "env": "FetchReach-v4", "total_timesteps": "+50"})
