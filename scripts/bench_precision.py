@@ -14,7 +14,6 @@ from typing import Any
 import torch as th
 from bench_train import Work, build
 
-from rlher.algos.options import AlgorithmOptions
 from rlher.algos.precision import is_bf16_faster
 from rlher.core.machine import cpu_info
 
@@ -25,8 +24,8 @@ WORKS = (
     Work("tqc", "FetchReach-v4", [512] * 3, 512, 0, {}),
 )
 CHOICES = {
-    "float32": AlgorithmOptions(compile=True),
-    "bf16": AlgorithmOptions(compile=True, bf16=True),
+    "float32": {"compile": True},
+    "bf16": {"compile": True, "bf16": True},
 }
 TOLERANCE = 1.1
 

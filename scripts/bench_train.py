@@ -35,7 +35,6 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
-from rlher.algos.options import AlgorithmOptions
 from rlher.config.algorithms import ALGORITHMS
 from rlher.her import HerReplayBuffer
 
@@ -93,12 +92,12 @@ def build(
     contender: str,
     capacity: int = MILLION,
     precision: str = "float32",
-    options: AlgorithmOptions | None = None,
+    options: dict[str, Any] | None = None,
     device: str = "cpu",
 ) -> Any:
     """Build a model that has played ``START`` random steps and whose buffer is full.
 
-    :param options: of rlher, instead of those that ``contender`` and ``precision`` stand for.
+    :param options: arguments of rlher's classes alone, instead of those that ``contender`` and ``precision`` stand for.
     """
     is_rlher, algorithm = contender.startswith("rlher"), ALGORITHMS[work.algo]
     kind = (
@@ -107,7 +106,7 @@ def build(
     env = make_env(work)
     extra: dict[str, Any] = {}
     if is_rlher:
-        extra["options"] = options or AlgorithmOptions(compile=contender != "rlher eager", bf16=precision == "bf16")
+        extra |= options or {"compile": contender != "rlher eager", "bf16": precision == "bf16"}
     if work.algo in ("ddpg", "td3"):
         shape = env.action_space.shape or ()
         extra["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, 0.2))

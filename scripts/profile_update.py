@@ -15,8 +15,6 @@ import torch as th
 from bench_train import Work, build
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from rlher.algos.options import AlgorithmOptions
-
 WORK = Work("ddpg", "FetchReach-v4", [256] * 3, 256, 0, {})
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::linear", "mkl::_mkl_linear")
 STEPS = {"aten::_fused_adam_": "Adam", "aten::_foreach_add_": "Adam", "aten::_foreach_lerp_": "target network"}
@@ -36,7 +34,7 @@ def part_of(name: str) -> str | None:
 
 def measure(compiled: bool, updates: int) -> dict[str, float]:
     """Return the milliseconds of each part, and of a whole update."""
-    model = build(WORK, "rlher", capacity=100_000, options=AlgorithmOptions(compile=compiled, target_q_bounds=(-20, 0)))
+    model = build(WORK, "rlher", capacity=100_000, options={"compile": compiled, "target_q_bounds": (-20, 0)})
     times = []
     for _ in range(updates):
         started = time.perf_counter()

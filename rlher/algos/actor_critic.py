@@ -17,12 +17,39 @@ class ActorCritic(FastUpdate):
     """Gradients, optimizer steps and target networks of an actor and its critics.
 
     An algorithm defines the two losses, and in which order an update uses them.
+
+    :param random_action: as ``algo.random_action``, besides the action noise (OpenAI baselines' ``random_eps``;
+        Plappert et al. 2018, arXiv:1802.09464).
+    :param random_action_hold: as ``algo.random_action_hold``.
+    :param bc_weight: as ``demos.bc_weight``. The cloning loss is the mean squared distance of the actor's actions from
+        those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
+    :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     """
 
-    usable_options = FastUpdate.usable_options | {"random_action", "random_action_hold", "bc_weight", "q_filter"}
     actor: Any
     critic: Any
     critic_target: Any
+
+    def __init__(
+        self,
+        *args: Any,
+        random_action: float = 0.0,
+        random_action_hold: int = 1,
+        bc_weight: float = 0.0,
+        q_filter: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.random_action, self.random_action_hold = random_action, random_action_hold
+        self.bc_weight, self.q_filter = bc_weight, q_filter
+        super().__init__(*args, **kwargs)
+
+    def loss_options(self) -> list[str]:
+        """Return the cloning loss, if it is in use."""
+        return [f"bc_weight={self.bc_weight}"] if self.bc_weight else []
+
+    def _excluded_save_params(self) -> list[str]:
+        own = ("random_action", "random_action_hold", "random_actions", "bc_weight", "q_filter")
+        return [*super()._excluded_save_params(), *own]
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
@@ -50,8 +77,8 @@ class ActorCritic(FastUpdate):
 
     def setup_update(self) -> None:
         """Batch the critics' weights and create the fused optimizers."""
-        self.batched_critics = BatchedMLP(self.critic.q_networks, self.options.bf16)
-        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.options.bf16)
+        self.batched_critics = BatchedMLP(self.critic.q_networks, self.bf16)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
         self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
@@ -120,16 +147,16 @@ class ActorCritic(FastUpdate):
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
     def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss plus ``options.bc_weight`` times the cloning loss, and the cloning loss.
+        """Return the actor's loss plus ``bc_weight`` times the cloning loss, and the cloning loss.
 
-        ``options.q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
+        ``q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
         """
         distances, actor_actions = self._squared_distances(obs, actions)
-        if self.options.q_filter:
+        if self.q_filter:
             is_better = self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, actor_actions)
             distances = distances * is_better
         bc_loss = distances.mean()
-        return loss + self.options.bc_weight * bc_loss, bc_loss.detach()
+        return loss + self.bc_weight * bc_loss, bc_loss.detach()
 
     def _squared_distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
@@ -146,13 +173,12 @@ class ActorCritic(FastUpdate):
     def _setup_model(self) -> None:
         super()._setup_model()
         space: Any = self.action_space
-        options = self.options
-        self.random_actions = RandomActions(space, options.random_action, options.random_action_hold, self.n_envs)
+        self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``options.random_action``."""
+        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         if self.random_actions is not None:
             for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):

@@ -15,7 +15,6 @@ from torch import nn
 
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
-from rlher.algos.options import AlgorithmOptions
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import GoalAlgorithm
@@ -26,7 +25,10 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
 
-OTHER_ARGUMENTS = ("n_steps", "replay_buffer_kwargs", "options", "seed", "device")
+OTHER_ARGUMENTS = {
+    *("n_steps", "replay_buffer_kwargs", "seed", "device"),
+    *("overlap", "compile", "bf16", "bc_weight", "q_filter"),
+}
 """Arguments of the algorithms that are set by keys of other sections."""
 
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
@@ -66,8 +68,12 @@ def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
         replay_buffer_class=HerReplayBuffer,
         replay_buffer_kwargs=_buffer_arguments(config),
         seed=config.seed,
-        options=_options(config),
+        overlap=config.engine.overlap,
+        compile=config.engine.compile == "on",
+        bf16=config.engine.precision == "bf16",
     )
+    if config.demos.bc_weight:
+        arguments |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
     return _construct_model(config, venv, config.device, **arguments)
 
 
@@ -93,21 +99,6 @@ def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
         goal_parts=env.goal_parts,
     )
     return arguments
-
-
-def _options(config: TrainConfig) -> AlgorithmOptions:
-    algo = config.algo
-    from_algo = _values_to(algo, "options")
-    reward_range = config.env.training_reward_range
-    from_algo["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
-    if config.demos.bc_weight:
-        from_algo |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
-    return AlgorithmOptions(
-        overlap=config.engine.overlap,
-        compile=config.engine.compile == "on",
-        bf16=config.engine.precision == "bf16",
-        **from_algo,
-    )
 
 
 def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> GoalAlgorithm:
@@ -142,6 +133,8 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     algo = config.algo
     by_name = _values_to(algo, "constructor")
     key = "algo.learning_rate_schedule"
+    reward_range = config.env.training_reward_range
+    by_name["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
     by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate, key)
     if isinstance(algo, ActorCriticConfig):
         mean = np.zeros(venv.action_space.shape or ())

@@ -11,7 +11,7 @@ from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
-from rlher.algos.options import AlgorithmOptions
+from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
 
@@ -66,19 +66,32 @@ class FastUpdate(GoalAlgorithm):
     Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
     ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
 
-    :raises ValueError: there is no fast update of this policy, but an option, an overridden method of the update or a
+    :param target_q_bounds: lowest and highest value of the target network, either may be None; see
+        :func:`~rlher.algos.target_q_bounds.resolve_target_q_bounds`.
+    :param compile: run the losses through ``torch.compile``.
+    :param bf16: compute wide layers of the losses in bf16; weights stay float32.
+    :raises ValueError: there is no fast update of this policy, but an argument, an overridden method of the update or a
         priority by TD error needs it.
     """
 
-    usable_options = GoalAlgorithm.usable_options | {"target_q_bounds", "compile", "bf16"}
-    _unsaved_attributes: Sequence[str] = ()
+    _update_attributes: Sequence[str] = ()
     """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
+    bc_weight: float = 0.0
+    """Weight of the cloning loss; only an algorithm with an actor has one."""
     _reads_only_vectors = False
 
-    def __init__(self, *args: Any, options: AlgorithmOptions | None = None, **kwargs: Any) -> None:
-        if options is None or not options.compile:
+    def __init__(
+        self,
+        *args: Any,
+        target_q_bounds: Bounds | None = None,
+        compile: bool = False,
+        bf16: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        self.target_q_bounds, self.compile, self.bf16 = target_q_bounds, compile, bf16
+        if not compile:
             skip_compiler_import()
-        super().__init__(*args, options=options, **kwargs)
+        super().__init__(*args, **kwargs)
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
@@ -110,6 +123,10 @@ class FastUpdate(GoalAlgorithm):
         """
         raise NotImplementedError
 
+    def loss_options(self) -> list[str]:
+        """Return ``name=value`` of the arguments in use that change the losses."""
+        return []
+
     # --------------------------------------------------------------------------------------------- training
 
     def _setup_model(self) -> None:
@@ -126,17 +143,18 @@ class FastUpdate(GoalAlgorithm):
         self._features = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-        self._unsaved_attributes = [*vars(self).keys() - before, "_unsaved_attributes"]
+        self._update_attributes = [*vars(self).keys() - before]
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        ignored = [*self.options.changed_for_fast_update(), *_overridden_methods(type(self))]
+        ignored = [*self.loss_options(), *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "fallback_reason", *self._unsaved_attributes]
+        own = ("target_q_bounds", "compile", "bf16", "fallback_reason", "_update_attributes")
+        return [*super()._excluded_save_params(), *own, *self._update_attributes]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
@@ -161,7 +179,7 @@ class FastUpdate(GoalAlgorithm):
     def _update_batch(self, samples: Any) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         obs = self._features(samples.observations)
-        rows = getattr(samples, "demonstrations", None) if self.options.bc_weight else None
+        rows = getattr(samples, "demonstrations", None) if self.bc_weight else None
         return UpdateBatch(
             obs=obs,
             actions=samples.actions,
@@ -175,17 +193,16 @@ class FastUpdate(GoalAlgorithm):
     # ------------------------------------------------------------------------------------ parts of the losses
 
     def clamp_target_q(self, values: th.Tensor) -> th.Tensor:
-        """Return values of the target network, clamped to ``options.target_q_bounds``."""
-        bounds = self.options.target_q_bounds
-        return values if bounds is None else values.clamp(*bounds)
+        """Return values of the target network, clamped to ``target_q_bounds``."""
+        return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
 
     def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss for x (batch, inputs), see ``options.bf16``."""
-        return forward_bf16(network, x) if self.options.bf16 else network(x)
+        """Return a network's output in a loss for x (batch, inputs), see ``bf16``."""
+        return forward_bf16(network, x) if self.bf16 else network(x)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
-        """Return ``function``, compiled if ``options.compile`` is set; it must change nothing in place."""
-        return compile_with_fallback(function) if self.options.compile else function
+        """Return ``function``, compiled if ``compile`` is set; it must change nothing in place."""
+        return compile_with_fallback(function) if self.compile else function
 
     # ------------------------------------------------------------------------------------------------- acting
 

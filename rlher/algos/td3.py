@@ -1,5 +1,7 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
+from typing import Any
+
 import stable_baselines3
 import torch as th
 from stable_baselines3.common.policies import BaseModel
@@ -13,9 +15,28 @@ from rlher.algos.schedules import make_schedule
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):
-    """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update."""
+    """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update.
 
-    usable_options = ActorCritic.usable_options | {"action_l2", "target_policy_noise_schedule"}
+    :param action_l2: as ``algo.action_l2`` (arXiv:1802.09464); actions span [-1, 1].
+    :param target_policy_noise_schedule: as ``algo.target_policy_noise_schedule``. The critic needs the noise in the
+        beginning; in the end it hides precise actions.
+    """
+
+    def __init__(
+        self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any
+    ) -> None:
+        self.action_l2, self.target_policy_noise_schedule = action_l2, target_policy_noise_schedule
+        super().__init__(*args, **kwargs)
+
+    def loss_options(self) -> list[str]:
+        """Return the cloning loss, the action penalty and the schedule, if they are in use."""
+        options = [f"action_l2={self.action_l2}"] if self.action_l2 else []
+        if self.target_policy_noise_schedule != "constant":
+            options.append(f"target_policy_noise_schedule={self.target_policy_noise_schedule}")
+        return [*super().loss_options(), *options]
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "action_l2", "target_policy_noise_schedule"]
 
     def networks(self) -> list[BaseModel]:
         """Return actors and critics."""
@@ -25,7 +46,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters."""
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
-        kind = self.options.target_policy_noise_schedule
+        kind = self.target_policy_noise_schedule
         schedule = make_schedule(kind, self.target_policy_noise, key="algo.target_policy_noise_schedule")
         self._target_policy_noise = FloatSchedule(schedule)
 
@@ -56,7 +77,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the negated value of the actor's actions plus the action penalty."""
         actions = self.forward(self.actor.mu, batch.obs)
-        action_penalty = self.options.action_l2 * (actions**2).mean()
+        action_penalty = self.action_l2 * (actions**2).mean()
         value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))
         return action_penalty - value.mean(), {}
 

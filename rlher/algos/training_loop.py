@@ -15,39 +15,36 @@ from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
-from rlher.algos.options import AlgorithmOptions
 from rlher.core.workers import WorkerLost
 
 
 class GoalAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
-    With ``options.overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
+    With ``overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
     actions of that step are chosen before these updates. This saves time only if the environments run in worker
     processes; the results are the same if they do not.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
 
-    :param options: settings that Stable-Baselines3 does not have, see :class:`~rlher.algos.options.AlgorithmOptions`.
-    :raises ValueError: an option is set that the algorithm does not have.
+    Arguments that Stable-Baselines3 does not have, here and in the classes below, are keywords. They are not saved
+    with a model: pass them to ``load`` again.
+
+    :param overlap: update while the environments step.
     """
 
     fallback_reason: str | None = None
     """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
-    usable_options: frozenset[str] = frozenset({"overlap"})
-    """Names of the options that the algorithm has."""
     updates_due: int = 0
-    """Gradient steps that follow the steps so far and are not done yet; only with ``options.overlap``."""
+    """Gradient steps that follow the steps so far and are not done yet; only with ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
     random_actions: RandomActions | None = None
     """Replaces some of the agent's actions; None if the algorithm has no such option."""
 
-    def __init__(self, *args: Any, options: AlgorithmOptions | None = None, **kwargs: Any) -> None:
-        self.options = options or AlgorithmOptions()
-        if unusable := self.options.changed().keys() - self.usable_options:
-            raise ValueError(f"{type(self).__name__} has no option {', '.join(sorted(unusable))}; leave it out")
+    def __init__(self, *args: Any, overlap: bool = False, **kwargs: Any) -> None:
+        self.overlap = overlap
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
@@ -60,7 +57,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "options", "updates_due", "normalizer", "random_actions"]
+        return [*super()._excluded_save_params(), "overlap", "updates_due", "normalizer"]
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics; nothing if observations are not normalised."""
@@ -78,7 +75,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     ) -> Self:
         """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
 
-        :raises ValueError: ``train_freq`` is below 1; with ``options.overlap``, the buffer calls ``compute_reward``
+        :raises ValueError: ``train_freq`` is below 1; with ``overlap``, the buffer calls ``compute_reward``
             in another process.
         """
         starts_anew = reset_num_timesteps or self._last_obs is None
@@ -87,7 +84,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         )
         if starts_anew:  # the environments were reset
             self.update_normalizer(self._last_obs)
-        if self.options.overlap:
+        if self.overlap:
             _require_local_rewards(self.env, self.replay_buffer)  # type: ignore[arg-type]
         if self.train_freq.frequency < 1:  # type: ignore[union-attr]
             raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
@@ -106,7 +103,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
                 break
             if self.num_timesteps > self.learning_starts:
                 self.updates_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
-            if not self.options.overlap:
+            if not self.overlap:
                 self._do_due_updates()
         callback.on_training_end()
         self._do_due_updates()
@@ -190,6 +187,6 @@ def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
     has_own_function = getattr(buffer, "compute_reward", None) is not None
     if isinstance(buffer, SB3HerReplayBuffer) and not is_local and not has_own_function:
         raise ValueError(
-            "options.overlap samples while environments in other processes step, so compute_reward must run in this "
+            "overlap=True samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."
         )

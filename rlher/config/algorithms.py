@@ -87,7 +87,7 @@ class OffPolicyConfig:
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
     target_q_bounds: Any = key(
-        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="options"
+        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="builder"
     )
     net_arch: list[int] | dict[str, list[int]] = key(
         [256, 256], "sizes of the hidden layers; {pi: [64], qf: [256]} if actor and critics differ", to="policy"
@@ -125,10 +125,8 @@ class ActorCriticConfig(OffPolicyConfig):
         0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0, to="builder"
     )
     layer_norm_critics: bool = key(False, "layer normalisation in the critics", to="builder")
-    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1, to="options")
-    random_action_hold: int = key(
-        1, "steps that a random action is held, in learning_starts as well", low=1, to="options"
-    )
+    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
+    random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)
 
 
 @dataclass
@@ -136,7 +134,7 @@ class DeterministicConfig(ActorCriticConfig):
     """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
 
     action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
-    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0, to="options")
+    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 
 @dataclass
@@ -168,9 +166,7 @@ class TD3Config(DeterministicConfig):
 
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
-    target_policy_noise_schedule: str = key(
-        "constant", "noise over the run; linear ends at 0", choices=SCHEDULES, to="options"
-    )
+    target_policy_noise_schedule: str = key("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
 
 

@@ -127,8 +127,8 @@ def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
         notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
-    elif model.options.target_q_bounds:
-        low, high = model.options.target_q_bounds
+    elif bounds := getattr(model, "target_q_bounds", None):
+        low, high = bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")

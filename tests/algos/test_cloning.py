@@ -6,7 +6,6 @@ import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.options import AlgorithmOptions
 from rlher.her import Trajectory
 from tests.support.models import ours, train, weights
 
@@ -27,7 +26,7 @@ def demonstrations(count: int = 6) -> list[Trajectory]:
 
 
 def cloning_model(name: str, **options):
-    return ours(name, options=AlgorithmOptions(**options), demonstrations=demonstrations())
+    return ours(name, **options, demonstrations=demonstrations())
 
 
 def actor_loss(model, batch) -> tuple[float, float]:
@@ -81,7 +80,7 @@ def test_cloning_brings_the_actor_to_the_demonstrations(name) -> None:
 
 def test_narrow_layers_are_cloned_in_float32() -> None:
     narrow = {"demonstrations": demonstrations(), "policy_kwargs": {"net_arch": [24]}}
-    models = [ours("sac", options=AlgorithmOptions(bf16=each), **narrow) for each in (False, True)]
+    models = [ours("sac", bf16=each, **narrow) for each in (False, True)]
     for model in models:
         model.pretrain(3, 64)
     assert all(map(th.equal, weights(models[0]).values(), weights(models[1]).values()))
@@ -90,9 +89,8 @@ def test_narrow_layers_are_cloned_in_float32() -> None:
 def test_training_with_cloning_keeps_the_actor_near_the_demonstrations() -> None:
     distances = []
     for weight in (0.0, 100.0):
-        options = AlgorithmOptions(bc_weight=weight, q_filter=False)
         buffer = {"priority": "td_error", "n_steps": 3}
-        model = ours("td3", options=options, buffer=buffer, demonstrations=demonstrations())
+        model = ours("td3", bc_weight=weight, q_filter=False, buffer=buffer, demonstrations=demonstrations())
         train(model, 150, batch_size=64)
         samples = model.replay_buffer.sample_demonstrations(200)
         actor_actions = model.act(model._features(samples.observations), deterministic=True).detach()

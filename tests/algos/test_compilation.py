@@ -5,7 +5,6 @@ import torch as th
 
 from rlher.algos import compilation
 from rlher.algos.compilation import compile_with_fallback
-from rlher.algos.options import AlgorithmOptions
 from tests.algos.test_faithful import require_same
 from tests.support.models import ours, theirs, train, weights
 from tests.support.tiers import slow_except
@@ -14,7 +13,7 @@ from tests.support.tiers import slow_except
 @pytest.mark.skipif(compilation.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn"]))
 def test_compiled_updates_equal_sb3s(capsys, name) -> None:
-    mine, other = ours(name, options=AlgorithmOptions(compile=True)), theirs(name)
+    mine, other = ours(name, compile=True), theirs(name)
     for model in (mine, other):
         train(model, 20)
     require_same(mine, other)
@@ -38,7 +37,7 @@ def test_a_failure_of_a_call_falls_back_to_the_function(monkeypatch, capsys, fai
 
 
 def test_bf16_gives_similar_updates_and_float32_weights() -> None:
-    float32, bf16 = (ours("sac", options=AlgorithmOptions(bf16=value)) for value in (False, True))
+    float32, bf16 = (ours("sac", bf16=value) for value in (False, True))
     before = {key: value.clone() for key, value in weights(float32).items()}
     for model in (float32, bf16):
         train(model, 20)

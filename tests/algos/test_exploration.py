@@ -7,7 +7,6 @@ import pytest
 from gymnasium import spaces
 
 from rlher.algos.exploration import RandomActions
-from rlher.algos.options import AlgorithmOptions
 from rlher.algos.schedules import make_schedule
 from rlher.core.errors import UserError
 from tests.algos.test_faithful import LearntFeatures
@@ -61,8 +60,7 @@ def test_random_actions_are_held_and_keep_their_share(hold, n_envs):
 
 @pytest.mark.parametrize("policy", [{}, {"features_extractor_class": LearntFeatures}])
 def test_no_action_is_held_beyond_the_end_of_its_episode(policy):
-    options = AlgorithmOptions(random_action=1.0, random_action_hold=100)
-    model = ours("ddpg", options=options, learning_starts=0, policy_kwargs=policy)
+    model = ours("ddpg", random_action=1.0, random_action_hold=100, learning_starts=0, policy_kwargs=policy)
     assert (model.fallback_reason is None) == (not policy)
     actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage

@@ -4,7 +4,6 @@ import pytest
 import torch as th
 
 from rlher.algos.optimizer_steps import FusedOptimizer
-from rlher.algos.options import AlgorithmOptions
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
 CASES = {
@@ -67,7 +66,7 @@ def test_learning_and_predictions_equal_sb3s(name) -> None:
 @pytest.mark.parametrize("name", THEIRS)
 def test_target_q_bounds_equal_clamping_sb3s_target_network(name) -> None:
     bounds = (-0.05, 0.02)
-    mine, other, free = ours(name, options=AlgorithmOptions(target_q_bounds=bounds)), theirs(name), theirs(name)
+    mine, other, free = ours(name, target_q_bounds=bounds), theirs(name), theirs(name)
     getattr(other, TARGETS.get(name, "critic_target")).register_forward_hook(clamp_to(bounds))
     for model in (mine, other, free):
         train(model, 20)
@@ -90,7 +89,7 @@ def clamp_to(bounds):
 @pytest.mark.parametrize("name", ["sac", "td3"])
 def test_unsupported_policies_are_trained_by_sb3(name) -> None:
     shared = {"policy_kwargs": {"share_features_extractor": True, "features_extractor_class": LearntFeatures}}
-    mine, other = ours(name, options=AlgorithmOptions(target_q_bounds=(-1, 0)), **shared), theirs(name, **shared)
+    mine, other = ours(name, target_q_bounds=(-1, 0), **shared), theirs(name, **shared)
     for model in (mine, other):
         train(model, 20)
     require_same(mine, other)

@@ -5,14 +5,13 @@ from functools import partial
 import pytest
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from rlher.algos.options import AlgorithmOptions
 from rlher.envs.bit_flipping import BitFlippingEnv
 from tests.support.models import ours
 
 
 def recorded_run(overlap: bool, **arguments) -> tuple:
     """Train 40 steps; return the model, what happened in which order, and the updates before each choice of actions."""
-    model = ours("td3", options=AlgorithmOptions(overlap=overlap), learning_starts=20, **arguments)
+    model = ours("td3", overlap=overlap, learning_starts=20, **arguments)
     events: list = []
     model._n_updates = 0
     send, wait = model.env.step_async, model.env.step_wait
@@ -43,16 +42,16 @@ def test_without_it_updates_run_between_steps() -> None:
 
 def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
     """They would be done at the first step of a run that starts from it, with an empty replay buffer."""
-    model = ours("td3", options=AlgorithmOptions(overlap=True), learning_starts=20)
+    model = ours("td3", overlap=True, learning_starts=20)
     model.updates_due = 1
     model.save(tmp_path / "model")
-    loaded = type(model).load(tmp_path / "model", model.env, options=AlgorithmOptions(overlap=True))
+    loaded = type(model).load(tmp_path / "model", model.env, overlap=True)
     assert loaded.updates_due == 0
 
 
 def test_rewards_of_environments_in_processes_are_refused() -> None:
     """A message to a process in the middle of a step would be answered with the result of the step."""
-    model = ours("td3", options=AlgorithmOptions(overlap=True), learning_starts=20)
+    model = ours("td3", overlap=True, learning_starts=20)
     model.set_env(SubprocVecEnv([partial(BitFlippingEnv, n_bits=5, continuous=True)]))
     model.replay_buffer.env = model.env
     with pytest.raises(ValueError, match="compute_reward must run in this process"):
