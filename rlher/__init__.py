@@ -6,9 +6,9 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rlher.core.current_folder import make_search_path_absolute
+from rlher.core.current_folder import forbid_code_from_current_folder
 
-make_search_path_absolute()  # the current folder may later be a run of somebody else, where no module is looked for
+forbid_code_from_current_folder()
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, train

@@ -29,7 +29,6 @@ from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
 from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys, single_run_config
 from rlher.core.console import escape_control, note, warn
-from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float, read_json
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
     from rlher.analysis.plotting import CurvesFigure
     from rlher.run.result import RunResult
-
-forbid_code_from_current_folder()  # before a library starts a process
 
 
 class Run:

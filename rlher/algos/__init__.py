@@ -7,11 +7,8 @@ see `rlher.config.algorithms`.
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, Algorithm
-from rlher.core.current_folder import forbid_code_from_current_folder
 
 __all__ = ["ALGORITHMS", "Algorithm"]
-
-forbid_code_from_current_folder()  # before torch compiles something
 
 
 def __getattr__(name: str) -> Any:

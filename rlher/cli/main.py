@@ -21,7 +21,6 @@ from rlher.cli.command import command_line_choices
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import shown_value, values_by_key
 from rlher.core.console import note, warn
-from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
@@ -37,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: without the program; None: of this process.
     :return: exit code: 0, 1 (the run failed, or a file cannot be written), 2 (the user's fault), 130 (Ctrl-C).
     """
-    forbid_code_from_current_folder()
     if argv is None:
         argv = sys.argv[1:]
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -7,17 +7,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def make_search_path_absolute() -> None:
-    """Replace ``""`` in the search path, which a notebook has, by the folder that it stands for now."""
+def forbid_code_from_current_folder() -> None:
+    """Let neither this process nor one that it starts, by whichever library, take code from the current folder.
+
+    Where a notebook searches it, modules are found in the folder that is the current one now. A user's own modules have
+    an explicit path, see :func:`rlher.core.user_code.import_module`.
+    """
     with suppress(OSError):  # the current folder was deleted
         sys.path[:] = [folder or os.getcwd() for folder in sys.path]
-
-
-def forbid_code_from_current_folder() -> None:
-    """Let no process that this one starts take code from the current folder, whichever library starts it.
-
-    A user's own modules have an explicit path, see :func:`rlher.core.user_code.import_module`.
-    """
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
     with suppress(RuntimeError):  # there is no home
         # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.

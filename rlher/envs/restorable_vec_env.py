@@ -1,6 +1,7 @@
 """Environments that are built again: to continue a run from a checkpoint, or because a worker process was lost."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -48,36 +49,31 @@ class RestorableVecEnv(VecEnvWrapper):
         :param lost: the loss of a process, if that is the reason to rebuild.
         :raises RunError: processes were lost too often.
         """
-        return self._start(lambda: self.build_number + 1, lost=lost)
+        return self._start(itertools.count(self.build_number + 1), lost=lost)
 
     def _start(
-        self, next_build: Callable[[], int], actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
+        self, build_numbers: Iterable[int], actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
     ) -> VecEnvObs:
         """Build environments and take actions, again after each loss of a process; return the last observations.
 
-        :param next_build: returns the number of the build.
+        :param build_numbers: number of the environments, for each attempt; those of the run's beginning have 0.
         """
-        while True:
+        for number in build_numbers:
             if lost is not None:
                 self._limit.count_restart(lost)
                 self.restarts += 1
             try:
-                observations = self._build_and_reset(next_build())
+                self.venv.close()
+                seeds = np.random.SeedSequence([self._seed, number])
+                self.venv = self._build(int(seeds.generate_state(1)[0]) if number else self._seed)
+                self.build_number, self.actions = number, list(actions)
+                observations = self.venv.reset()
                 for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
                     observations = self.venv.step(action)[0]
-                self.actions = list(actions)
                 return observations
             except WorkerLost as again:
                 lost = again
-
-    def _build_and_reset(self, build_number: int) -> VecEnvObs:
-        """Close the environments, build the ``build_number``-th ones, counted from 0, and reset them."""
-        self.venv.close()
-        seeds = np.random.SeedSequence([self._seed, build_number])
-        self.venv = self._build(int(seeds.generate_state(1)[0]) if build_number else self._seed)
-        self.build_number = build_number
-        self.actions = []
-        return self.venv.reset()
+        raise AssertionError("build_numbers is endless")
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments with :func:`~rlher.envs.vec_env.seed_envs`; the model calls this when it is built."""
@@ -85,7 +81,7 @@ class RestorableVecEnv(VecEnvWrapper):
 
     def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        return self._start(lambda: build_number, actions)
+        return self._start(itertools.repeat(build_number), actions)
 
     def reset(self) -> VecEnvObs:
         """Reset all environments; build them again if a process is lost meanwhile."""

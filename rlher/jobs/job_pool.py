@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.training import LauncherConfig
-from rlher.core.current_folder import forbid_code_from_current_folder
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.reading import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
@@ -173,7 +172,6 @@ def _stop_with_parent() -> None:
 
 def _call_in(folder: str, function: Callable[[], None], log: Path) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
-    forbid_code_from_current_folder()
     if os.path.isdir(folder):
         os.chdir(folder)
     _call_with_log(function, log)

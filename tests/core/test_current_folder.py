@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.core.current_folder import forbid_code_from_current_folder, make_search_path_absolute
+from rlher.core.current_folder import forbid_code_from_current_folder
 
 
 @pytest.mark.parametrize("use", ["rlher.agents()", "import rlher.algos"])
@@ -27,6 +27,5 @@ def test_a_user_without_a_home_searches_no_later_folder_either(monkeypatch: pyte
 
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.setattr(Path, "home", no_home)
-    make_search_path_absolute()
     forbid_code_from_current_folder()
     assert "" not in sys.path
