@@ -128,6 +128,7 @@ class Trainer:
                 if config.demos.pretrain_updates and self.setup.checkpoint is None:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
                     self.evaluations.start()
+                self.checkpointer.restore_envs()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
                     callback=[run_callback, DiagnosticsCallback(), *self.setup.callbacks],
@@ -238,7 +239,6 @@ class RunCallback(BaseCallback):
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
-        self._checkpointer.restore_envs()
         self._checkpointer.save_if_due()
         if self._stop.requested:
             self._evaluations.finish_pending()

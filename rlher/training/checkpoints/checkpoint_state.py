@@ -117,7 +117,6 @@ def load(
     shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
     if actions.size and actions.shape[1:] != shape:
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
-    restore_generators(state["generators"], model)  # for updates that are due if no step is left
     return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
 
 

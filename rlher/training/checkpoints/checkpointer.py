@@ -36,7 +36,7 @@ NOT_REPEATABLE = (
 class Checkpointer:
     """Writes checkpoints when they are due, and restores a run from one.
 
-    Both happen at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of the last step
+    A checkpoint is written at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of the last step
     are still due then. The checkpoint records how many, and the resumed run does them first.
 
     :param model: model that is trained in ``envs``.
@@ -61,7 +61,7 @@ class Checkpointer:
         self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
         """When a checkpoint between environment rebuilds is due."""
         self._env_point: EnvPoint | None = None
-        """Where the environments continue when training starts; None: at the beginning of episodes."""
+        """Where the environments continue; None: at the beginning of episodes."""
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -102,7 +102,7 @@ class Checkpointer:
     # ----------------------------------------------------------------------------------------------- restoring
 
     def restore(self, checkpoint: Path) -> None:
-        """Load a checkpoint into the model, before ``learn``; the environments follow when ``learn`` starts.
+        """Load a checkpoint into the model, but not the environments.
 
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
         """
@@ -113,11 +113,12 @@ class Checkpointer:
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
         self._due_time = time.monotonic() + self._interval
-        # Without observations, `learn` would reset the environments, which changes the statistics of the observations.
-        self._model._last_obs = {}
 
     def restore_envs(self) -> None:
-        """Once after :meth:`restore`: build the environments, repeat the actions, set the random number generators."""
+        """After :meth:`restore`, directly before ``learn``: repeat the actions, set the random number generators.
+
+        Nothing random may happen after it. ``learn`` would reset environments without observations.
+        """
         point, self._env_point = self._env_point, None
         if point is None:
             return
