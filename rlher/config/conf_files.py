@@ -1,6 +1,5 @@
 """The YAML files of ``conf/`` and of plugins: environments, recipes and search spaces."""
 
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from rlher.config.plugins import plugin_values
 from rlher.core.errors import UserError, first_line, unreadable
 from rlher.core.reading import YAML_SUFFIXES, read_yaml
 
-CONF = Path(str(resources.files("rlher.conf")))
+CONF = Path(__file__).parents[1] / "conf"
 
 
 def conf_files(group: str) -> dict[str, Path]:
