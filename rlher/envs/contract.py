@@ -172,9 +172,10 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iter
             yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
             yield from _ends_on_success(config, env, rollout)
             return
-        problem_text = f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense"
         yield Finding(
-            "error", f"{problem_text}; put is_success into `info`, or set env.success_key or env.success_reward."
+            "error",
+            f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense; put is_success "
+            "into `info`, or set env.success_key or env.success_reward.",
         )
         return
     infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
@@ -188,8 +189,11 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iter
 def _ends_on_success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     recorded = ends_on_success(config, env, rollout)
     if config.ends_on_success is None:
-        problem_text = "no random episode had a success, so training finds out whether success ends an episode"
-        yield Finding("warning", f"{problem_text}; set env.ends_on_success.")
+        yield Finding(
+            "warning",
+            "no random episode had a success, so training finds out whether success ends an episode; "
+            "set env.ends_on_success.",
+        )
     elif recorded is not None and recorded != config.ends_on_success:
         declared = str(config.ends_on_success).lower()
         actual = "ends" if recorded else "does not end"
@@ -219,14 +223,16 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
         yield Finding("ok", f"{len(steps)} steps returned the reward of compute_reward{constant}")
         return
-    except_text = "step returns the reward of compute_reward, except"
     if config.goal_independent_reward:
-        yield Finding("ok", f"{except_text} on some steps, as env.goal_independent_reward=true declares")
+        yield Finding("ok", "some steps return another reward than compute_reward, as env.goal_independent_reward says")
     elif is_crash[differs].all():
-        yield Finding("ok", f"{except_text} on a crash (info[{config.crash_key!r}])")
+        yield Finding("ok", f"only a crash (info[{config.crash_key!r}]) returns another reward than compute_reward")
     elif config.success_key is not None and is_failure[differs].all():
-        penalty_text = "assumed to be a penalty that does not depend on the goal"
-        yield Finding("warning", f"{except_text} on steps that end an episode without success, {penalty_text}")
+        yield Finding(
+            "warning",
+            "only steps that end an episode without success return another reward than compute_reward; it is taken as "
+            "a penalty that does not depend on the goal",
+        )
     else:
         example = np.argmax(differs)
         yield Finding(
@@ -261,13 +267,17 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
         if (outside := rewards[(rewards < low - ROUNDING) | (rewards > high + ROUNDING)]).size:
             yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
     if config.success_reward is not None and exact < config.success_reward:
-        reward_text = f"reward {exact:g}, less than env.success_reward={config.success_reward:g}"
         yield Finding(
-            "error", f"an exactly achieved goal has {reward_text}: no virtual goal would count as reached; lower it."
+            "error",
+            f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}: "
+            "no virtual goal would count as reached; lower it.",
         )
     if exact < max(missed) - ROUNDING:
-        rewards_text = f"{exact:g} for an exactly achieved goal and {max(missed):g} for a missed one"
-        yield Finding("warning", f"compute_reward gives {rewards_text}; check its sign.")
+        yield Finding(
+            "warning",
+            f"compute_reward gives {exact:g} for an exactly achieved goal and {max(missed):g} for a missed one; "
+            "check its sign.",
+        )
 
 
 def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:

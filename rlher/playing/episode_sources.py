@@ -81,25 +81,27 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
-    env = require_goal_env(config.env).config.without_training_aids()
+    env_config = require_goal_env(config.env).config.without_training_aids()
 
-    def make_policy(open_env: gym.Env) -> Policy:
-        return load_controller(name, open_env, env.id)
+    def make_policy(env: gym.Env) -> Policy:
+        return load_controller(name, env, env_config.id)
 
-    identity = {"controller": name, "env": env.id}
-    return EpisodeSource(name, identity, env, make_policy, count(config.seed), dataset_name=name.rpartition(":")[2])
+    identity = {"controller": name, "env": env_config.id}
+    dataset_name = name.rpartition(":")[2]
+    return EpisodeSource(name, identity, env_config, make_policy, count(config.seed), dataset_name)
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     agent = choose_model(config)
-    run = agent.run.config
+    trained = agent.run.config
 
     def make_policy(env: gym.Env) -> Policy:
-        return task_policy(run.env, agent.load_policy)
+        return task_policy(trained.env, agent.load_policy)
 
-    env = run.env.without_training_aids()
+    env_config = trained.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
-    return EpisodeSource(agent.name, agent.identity, env, make_policy, count(config.seed), run.algo.name, folder)
+    seeds = count(config.seed)
+    return EpisodeSource(agent.name, agent.identity, env_config, make_policy, seeds, trained.algo.name, folder)
 
 
 def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:

@@ -42,11 +42,11 @@ class PendingEvaluation:
     """An evaluation whose episodes are being played.
 
     :param row: the columns of ``evaluations.csv`` that are known already.
-    :param model: content of the model file that is evaluated.
+    :param model_content: content of the model file that is evaluated.
     """
 
     row: dict[str, Any]
-    model: bytes
+    model_content: bytes
     futures: EpisodeFutures
 
 
@@ -109,10 +109,10 @@ class Evaluations:
             "updates": self._model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
-        model = model_file.to_bytes(self._model)
+        model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        futures = self._workers.start(model, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(row, model, futures))
+        futures = self._workers.start(model_content, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(row, model_content, futures))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
@@ -140,15 +140,15 @@ class Evaluations:
         self._log(row)
         is_best = row is best_row(self.rows)
         if is_best:
-            self.best_model = evaluated.model
+            self.best_model = evaluated.model_content
             self.write_best_model()
         self._run.write_evaluations(self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
-            write_bytes(path, evaluated.model)
+            write_bytes(path, evaluated.model_content)
         if is_best and self._records_clips:
-            self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model)
+            self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model_content)
         if self._on_evaluation:  # last, because it may raise StopTraining
             self._on_evaluation(self.rows)
 
@@ -187,7 +187,7 @@ class Evaluations:
 # -------------------------------------------------------------------------------------------------- models
 
 
-def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
+def _record_clip(run: RunFolder, steps: int, model_content: bytes) -> bool:
     """Write ``clips/<steps>.mp4`` of a model, played in a new environment; warn and return False if that fails."""
     from rlher.evaluation.video import record_video  # few runs record clips
 
@@ -201,7 +201,7 @@ def _record_clip(run: RunFolder, steps: int, model: bytes) -> bool:
             record_video(path, env, task, CLIP_EPISODES) as video,
         ):
             policy = task_policy(
-                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model), run_env))
+                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model_content), run_env))
             )
             for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
                 pass

@@ -29,24 +29,25 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
     """
     folder, new_config = Path(str(config.run)), run_config(config)
     with run_folder.locked(folder):
-        run = RunFolder(folder, run_folder.read_config(folder))
+        recorded = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():
             if path.exists() and not (path.is_file() or path.is_dir()):
                 raise UserError(f"{path} is not a regular file; delete it to resume the run.")
         for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
             remove_unfinished(written)
-        checkpoint, damaged = checkpoint_files.newest_valid(run.checkpoints_path)
+        checkpoint, damaged = checkpoint_files.newest_valid(recorded.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
-        resumed_text = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
-        start_text = resumed_text if checkpoint else "no valid checkpoint; training starts from step 0"
-        _require_same_experiment(run, new_config, checkpoint)
-        _require_steps_left(run, new_config.total_timesteps, done, checkpoint, damaged)
+        start_note = "no valid checkpoint; training starts from step 0"
+        if checkpoint is not None:
+            start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
+        _require_same_experiment(recorded, new_config, checkpoint)
+        _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint, damaged)
         with prepare(new_config, checkpoint) as setup:
             run = RunFolder(folder, setup.config)
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
-            print_header(run, [start_text, *damaged, *setup.notes])
+            print_header(run, [start_note, *damaged, *setup.notes])
             return run, trainer.run_to_end()
 
 
@@ -102,8 +103,10 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    values = compared_values(run.config, "experiment")
+    # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values that
+    # were given at the start, which may differ from those of the config: that has resolved ones.
     fixed = compared_values(run.config, "resume")
-    meta["experiment"] = {**(meta.get("experiment") or {}), **{key: values[key] for key in values if key not in fixed}}
+    new_values = {key: value for key, value in compared_values(run.config, "experiment").items() if key not in fixed}
+    meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA, meta)

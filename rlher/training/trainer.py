@@ -96,14 +96,14 @@ class Trainer:
                 at_end.callback(self.tracker.finish, self.result)
             at_end.callback(self._write_result)
             at_end.enter_context(self._record_status())  # ends first
-            self._delete_later_results()
+            self._reset_results()
             self._learn()
             if self._evaluate_at_end:
                 self._evaluate_final()
         return self.result
 
-    def _delete_later_results(self) -> None:
-        """Delete what a resumed run wrote after its checkpoint, or all results if it has none."""
+    def _reset_results(self) -> None:
+        """Set the results in the folder to those of the checkpoint; without one, delete them."""
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
         steps = self.model.num_timesteps if self.setup.checkpoint else -1

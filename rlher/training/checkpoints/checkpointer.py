@@ -36,8 +36,8 @@ NOT_REPEATABLE = (
 class Checkpointer:
     """Writes checkpoints when they are due, and restores a run from one.
 
-    A checkpoint is written at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of the last step
-    are still due then. The checkpoint records how many, and the resumed run does them first.
+    A checkpoint is written at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of
+    the last step are still due then. The checkpoint records how many, and the resumed run does them first.
 
     :param model: model that is trained in ``envs``.
     :param evaluations: a part of a checkpoint, with the best model.
