@@ -4,6 +4,7 @@ The fork server imports for seconds, and so does this process. Nothing here impo
 so that both import at the same time.
 """
 
+import shutil
 from typing import TYPE_CHECKING
 
 from rlher.config.training import ResumeConfig, TrainConfig
@@ -19,14 +20,40 @@ JOB_MODULES = (*WORKER_MODULES, "rlher.training.resume", "sb3_contrib", "scipy.s
 if TYPE_CHECKING:
     from rlher.run.result import RunResult
     from rlher.run.run_folder import RunFolder
+    from rlher.training.evaluations import OnEvaluation
 
 
-def train(config: TrainConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
-    """Train a new run; see :func:`rlher.training.trainer.train_new_run`."""
+def train(
+    config: TrainConfig,
+    command_line: str,
+    on_evaluation: "OnEvaluation | None" = None,
+    evaluate_at_end: bool = True,
+) -> "tuple[RunFolder, RunResult]":
+    """Train a new run and write everything into its run folder.
+
+    :param command_line: the command line, for the run folder.
+    :param on_evaluation: called with all rows after each evaluation; it may raise
+        :class:`~rlher.training.evaluations.StopTraining`.
+    :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
+    :raises UserError: the config cannot be trained; nothing was written.
+    :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
+    """
     _start_fork_server_if_needed(config)
-    from rlher.training.trainer import train_new_run
+    from rlher.run import run_folder
+    from rlher.training.messages import print_header
+    from rlher.training.preparation import prepare
+    from rlher.training.trainer import Trainer
 
-    return train_new_run(config, command_line)
+    with prepare(config) as setup:
+        run = run_folder.create(setup.config, config, command_line)
+        with run_folder.locked(run.folder):
+            try:
+                trainer = Trainer(run, setup, on_evaluation, evaluate_at_end)
+                print_header(run, setup.notes)
+            except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
+                shutil.rmtree(run.folder, ignore_errors=True)
+                raise
+            return run, trainer.run_to_end()
 
 
 def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResult]":

@@ -1,20 +1,18 @@
-"""One training run, from config to result."""
+"""One training run: learn, evaluate, write models, checkpoints and the result, however it ends."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.config.training import TrainConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_json
 from rlher.evaluation.metrics import best_row, summarize
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
-from rlher.run import model_file, run_folder
+from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpoints.checkpointer import Checkpointer
@@ -22,41 +20,19 @@ from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
-from rlher.training.messages import interruption, print_header, saved_models
-from rlher.training.preparation import TrainingSetup, prepare
+from rlher.training.messages import interruption, saved_models
+from rlher.training.preparation import TrainingSetup
 from rlher.training.progress import TrainingProgress
 
 LOG_INTERVAL = 4
 """Episodes between two rows of ``progress.csv``, as in Stable-Baselines3."""
 
 
-def train_new_run(
-    config: TrainConfig, command_line: str, on_evaluation: OnEvaluation | None = None, evaluate_at_end: bool = True
-) -> tuple[RunFolder, RunResult]:
-    """Train a new run and write everything into its run folder.
-
-    :param command_line: the command line, for the run folder.
-    :param on_evaluation: called with all rows after each evaluation; it may raise :class:`StopTraining`.
-    :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
-    :raises UserError: the config cannot be trained; nothing was written.
-    """
-    with prepare(config) as setup:
-        run = run_folder.create(setup.config, config, command_line)
-        with run_folder.locked(run.folder):
-            try:
-                trainer = Trainer(run, setup, on_evaluation, evaluate_at_end)
-                print_header(run, setup.notes)
-            except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
-                shutil.rmtree(run.folder, ignore_errors=True)
-                raise
-            return run, trainer.run_to_end()
-
-
 class Trainer:
     """Trains one run: learns, evaluates, writes its models, checkpoints and result.
 
     :param run: its folder is locked by the caller.
-    :param setup: result of :func:`prepare`, which the caller closes.
+    :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     """
 

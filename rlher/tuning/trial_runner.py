@@ -14,8 +14,8 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import RunResult, Status
+from rlher.training import start
 from rlher.training.evaluations import StopTraining
-from rlher.training.trainer import train_new_run
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, retry_while_database_is_away
@@ -75,7 +75,7 @@ class TrialRunner(ABC):
                 reporter.report(rows)
 
         try:
-            _, result = train_new_run(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
+            _, result = start.train(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
         finally:
             if reporter:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):
