@@ -21,7 +21,7 @@ from rlher.envs.probe import (
     single_rewards,
 )
 from rlher.envs.rendering import supports_rgb_array
-from rlher.her.reward_and_done import ROUNDING
+from rlher.her.reward_and_done import ROUNDING, reaches
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
@@ -266,7 +266,7 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
         rewards = np.append(rollout.rewards, exact)
         if (outside := rewards[(rewards < low - ROUNDING) | (rewards > high + ROUNDING)]).size:
             yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
-    if config.success_reward is not None and exact < config.success_reward:
+    if config.success_reward is not None and not reaches(exact, config.success_reward):
         yield Finding(
             "error",
             f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}: "

@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from rlher.her.reward_and_done import reaches
+
 
 class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
     """A plain environment with an achieved and a desired goal in its observations.
@@ -86,7 +88,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         plain, _, terminated, truncated, info = self.env.step(action)
         observation = self._with_goals(plain)
         reward = float(self.compute_reward(observation["achieved_goal"], self._goal, info))
-        success = reward >= self.success_reward
+        success = bool(reaches(reward, self.success_reward))
         ended = terminated or (success and self.ends_on_success)
         return observation, reward, ended, truncated, {**info, "is_success": success}
 
@@ -96,7 +98,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return whether these goals are reached and end an episode: bool, shape ``(...)``."""
-        reached = self.compute_reward(achieved_goal, desired_goal, info) >= self.success_reward
+        reached = reaches(self.compute_reward(achieved_goal, desired_goal, info), self.success_reward)
         return reached & self.ends_on_success
 
     def render(self) -> Any:

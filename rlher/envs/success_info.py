@@ -8,6 +8,7 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
+from rlher.her.reward_and_done import reaches
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
@@ -94,7 +95,8 @@ class SuccessInfo(CheckedEnv):
         return None if key is None else as_flag(info[key], key, self._config.id)
 
     def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
-        return bool(self.compute_reward(achieved_goal, desired_goal, info) >= self._config.success_reward)
+        success_reward: Any = self._config.success_reward
+        return bool(reaches(self.compute_reward(achieved_goal, desired_goal, info), success_reward))
 
 
 def as_flag(value: Any, key: str, env_name: str) -> bool:

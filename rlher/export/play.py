@@ -76,7 +76,8 @@ def is_success(agent: dict[str, Any], env: gym.Env, observation: Observation, in
             return bool(info[key])
     compute_reward = env.get_wrapper_attr("compute_reward")
     reward = compute_reward(observation["achieved_goal"], observation["desired_goal"], info)
-    return bool(reward >= agent["success_reward"])
+    success_reward = agent["success_reward"]
+    return bool(reward >= success_reward - 1e-5 * max(1.0, abs(success_reward)))  # apart from rounding
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ original goal is terminal although it did not reach the new one. Here ``done`` i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,11 +187,16 @@ class RewardAndDone:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
         if self.success_threshold is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return np.asarray(goal_rewards >= self.success_threshold - ROUNDING * max(1.0, abs(self.success_threshold)))
+        return reaches(goal_rewards, self.success_threshold)
 
     def _compute_reward(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         return self.reward_function(self.storage.next_achieved.take(positions, axis=0), goals)
+
+
+def reaches(goal_rewards: Any, success_reward: float) -> Bools:
+    """Return whether rewards of ``compute_reward`` are that of success or greater, apart from rounding."""
+    return np.asarray(goal_rewards >= success_reward - ROUNDING * max(1.0, abs(success_reward)))
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:

@@ -23,10 +23,11 @@ def messages(name: str, level: str, **keys) -> str:
     return "\n".join(finding.message for finding in findings if finding.level == level)
 
 
-@pytest.mark.parametrize("name", ["LineEnv", "ReusesArrays"])
+@pytest.mark.parametrize("name", ["LineEnv", "ReusesArrays", "TwoThirds"])
 def test_a_sound_environment_passes_every_check(name: str):
-    findings = require_goal_env(hostile(name)).findings
-    assert {finding.level for finding in findings} == {"ok"}
+    checked = require_goal_env(hostile(name))
+    assert {finding.level for finding in checked.findings} == {"ok"}
+    assert None not in (checked.config.success_reward, checked.config.reward_range)
 
 
 @pytest.mark.parametrize(
