@@ -11,7 +11,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
-from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
+from stable_baselines3.common.vec_env import VecEnv
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
@@ -161,18 +161,13 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     def start_new_episodes(self, reset: Callable[[], Any]) -> None:
         """Truncate the running episodes and start new ones.
 
-        :param reset: resets the environments and returns their observations. Images are as the environments return
-            them, because ``reset`` does not pass through the VecTransposeImage of Stable-Baselines3.
+        :param reset: resets the environments and returns their observations.
         """
         self.replay_buffer.storage.truncate_running()  # type: ignore[union-attr]
-        self._last_obs = self.with_channels_first(reset())
+        self._last_obs = reset()
         self.update_normalizer(self._last_obs)
         if self.random_actions is not None:
             self.random_actions.reset()
-
-    def with_channels_first(self, obs: Any) -> Any:
-        """Return observations of the environments with images as the policy takes them."""
-        return self.env.transpose_observations(obs) if isinstance(self.env, VecTransposeImage) else obs
 
     def _do_due_updates(self) -> None:
         updates, self.updates_due = self.updates_due, 0

@@ -41,8 +41,8 @@ class KeyRules(TypedDict, total=False):
     :param command_line_only: a recipe file must not set it.
     :param shown_as: how the value is printed and recorded, for an address with a password.
     :param to: where the value of an ``algo.`` key is passed, as the argument of the same name: to the
-        ``"constructor"`` of the algorithm (the default), its ``"policy"``, or the ``"options"`` of the fast update.
-        ``"builder"``: :mod:`rlher.algos.build_model` makes another argument from it.
+        ``"constructor"`` of the algorithm (the default), or its ``"policy"``. ``"builder"``:
+        :mod:`rlher.algos.build_model` makes another argument from it.
     """
 
     matters_for: Sequence[Purpose]
@@ -54,7 +54,7 @@ class KeyRules(TypedDict, total=False):
     may_name_code: bool
     command_line_only: bool
     shown_as: Callable[[str], str]
-    to: Literal["constructor", "policy", "options", "builder"]
+    to: Literal["constructor", "policy", "builder"]
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecTransposeImage
 
 from rlher.config.environment import EnvConfig
 from rlher.core.machine import available_cores
@@ -15,6 +16,8 @@ from rlher.envs.worker_vec_env import WorkerVecEnv
 
 def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
+
+    Images have their channels first, as policies take them.
 
     :param seed: seed of the group; each environment and the action space get their own seeds from it.
     :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One
@@ -33,7 +36,9 @@ def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str
     else:
         envs = DummyVecEnv([lambda: first, *[build] * (n_envs - 1)])
     seed_envs(envs, seed)
-    return envs
+    images = [space for space in first.observation_space.spaces.values() if is_image_space(space)]  # type: ignore
+    # Stable-Baselines3 would do it outside of RestorableVecEnv, whose rebuilt environments return observations too.
+    return envs if all(map(is_image_space_channels_first, images)) else VecTransposeImage(envs)
 
 
 def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
@@ -43,7 +48,7 @@ def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
     their environments.
     """
     *seeds, action_seed = np.random.SeedSequence(seed).generate_state(envs.num_envs + 1).tolist()
-    envs._seeds = seeds
+    envs.unwrapped._seeds = seeds
     envs.action_space.seed(action_seed)
     return seeds
 

@@ -62,9 +62,9 @@ def collect_dataset(config: CollectConfig) -> Collected:
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None
-        with (stop := InterruptRequest()).catch_signals():
+        with (interrupt_request := InterruptRequest()).catch_signals():
             try:
-                for episode in with_bar(_play(env, policy, config, outcomes, stop), config.episodes):
+                for episode in with_bar(_play(env, policy, config, outcomes, interrupt_request), config.episodes):
                     kept.append(episode)
             except ReportedError as error:
                 failure = error
@@ -73,18 +73,18 @@ def collect_dataset(config: CollectConfig) -> Collected:
             raise failure or UserError(
                 f"nothing was written: {reason}; leave successes_only out to look at the others."
             )
-        if len(kept) < config.episodes and not stop.requested and not failure:
+        if len(kept) < config.episodes and not interrupt_request.requested and not failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
         metadata = _metadata(config, source, sum(outcomes) / len(outcomes))
         write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
     if failure:
         note(f"the {len(kept):,} episodes before the failure are in {folder}")
         raise failure
-    return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), stop.requested)
+    return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), interrupt_request.requested)
 
 
 def _play(
-    env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], stop: InterruptRequest
+    env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], interrupt_request: InterruptRequest
 ) -> "Iterator[EpisodeBuffer]":
     """Play until enough episodes are kept or the user asks to stop, and yield the episodes to write.
 
@@ -93,7 +93,7 @@ def _play(
     limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
     kept = 0
     recorder = EpisodeRecorder(env)
-    while kept < config.episodes and len(outcomes) < limit and not stop.requested:
+    while kept < config.episodes and len(outcomes) < limit and not interrupt_request.requested:
         success = play_episode(recorder, policy, config.seed + len(outcomes)).success
         outcomes.append(success)
         if success or not config.successes_only:

@@ -68,7 +68,9 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
-def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress, stop: InterruptRequest) -> None:
+def pretrain(
+    model: ActorCritic, config: TrainConfig, progress: TrainingProgress, interrupt_request: InterruptRequest
+) -> None:
     """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
@@ -77,7 +79,7 @@ def pretrain(model: ActorCritic, config: TrainConfig, progress: TrainingProgress
     """
     updates = config.demos.pretrain_updates
     for done in range(0, updates, CHUNK):
-        if stop.requested:
+        if interrupt_request.requested:
             raise KeyboardInterrupt
         model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
         progress.show_pretraining(min(done + CHUNK, updates), updates)

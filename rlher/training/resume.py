@@ -40,7 +40,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
         start_note = "no valid checkpoint; training starts from step 0"
         if checkpoint is not None:
             start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
-        _require_same_experiment(recorded, new_config, checkpoint)
+        _require_allowed_changes(recorded, new_config, checkpoint)
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint, damaged)
         with prepare(new_config, checkpoint) as setup:
             run = RunFolder(folder, setup.config)
@@ -51,7 +51,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
             return run, trainer.run_to_end()
 
 
-def _require_same_experiment(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:
+def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
     :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
@@ -60,7 +60,7 @@ def _require_same_experiment(run: RunFolder, new_config: TrainConfig, checkpoint
     recorded = in_file = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = checkpoint_state.recorded_config(checkpoint)
+            recorded = checkpoint_state.recorded_values(checkpoint)
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()

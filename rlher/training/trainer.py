@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -67,15 +67,19 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with closing(self.evaluation_workers), self.interrupt_request.catch_signals(), ExitStack() as at_end:
-            if self.tracker is not None:
-                at_end.callback(self.tracker.finish, self.result)
-            at_end.callback(self._write_result)
-            at_end.enter_context(self._record_status())  # ends first
-            self._reset_results()
-            self._learn()
-            if self._evaluate_at_end:
-                self._evaluate_final()
+        with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
+            try:
+                try:
+                    with self._record_status():
+                        self._reset_results()
+                        self._learn()
+                        if self._evaluate_at_end:
+                            self._evaluate_final()
+                finally:
+                    self._write_result()
+            finally:
+                if self.tracker is not None:
+                    self.tracker.finish(self.result)
         return self.result
 
     def _reset_results(self) -> None:
@@ -206,17 +210,21 @@ class RunCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
     def __init__(
-        self, checkpointer: Checkpointer, stop: InterruptRequest, evaluations: Evaluations, progress: TrainingProgress
+        self,
+        checkpointer: Checkpointer,
+        interrupt_request: InterruptRequest,
+        evaluations: Evaluations,
+        progress: TrainingProgress,
     ) -> None:
         super().__init__()
         self._checkpointer = checkpointer
-        self._stop = stop
+        self._interrupt_request = interrupt_request
         self._evaluations = evaluations
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         self._checkpointer.save_if_due()
-        if self._stop.requested:
+        if self._interrupt_request.requested:
             self._evaluations.finish_pending()
             self._checkpointer.save_unless_saved()
             raise KeyboardInterrupt

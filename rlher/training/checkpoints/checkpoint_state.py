@@ -120,7 +120,7 @@ def load(
     return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
 
 
-def recorded_config(folder: Path) -> dict[str, Any]:
+def recorded_values(folder: Path) -> dict[str, Any]:
     """Return the values of the config keys that may not change.
 
     :raises Exception: the content is invalid.

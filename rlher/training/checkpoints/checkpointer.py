@@ -12,6 +12,7 @@ Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at t
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -122,8 +123,7 @@ class Checkpointer:
         point, self._env_point = self._env_point, None
         if point is None:
             return
-        repeated = self._envs.repeat_actions(point.build_number, list(point.actions))
-        observations = self._model.with_channels_first(repeated)
+        observations: Any = self._envs.repeat_actions(point.build_number, list(point.actions))
         checkpoint_state.restore_generators(point.generators, self._model)
         is_equal = all(np.array_equal(values, point.observations.get(key, ())) for key, values in observations.items())
         if is_equal or len(point.actions) == 0:  # any observation can begin an episode
