@@ -48,7 +48,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     if env:
         config.env = _env_config(env, trust_code)
     if hasattr(config, "recipe"):
-        config.recipe = values.pop("recipe", f"{algo}-{env}" if f"{algo}-{env}" in conf_files("recipe") else None)
+        default = f"{algo}-{env}"
+        config.recipe = values.pop("recipe", default if default in conf_files("recipe") else None)
         if config.recipe:
             _assign_recipe(config, config.recipe, trust_code)
     set_values(config, values)

@@ -58,7 +58,7 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key. Without ``matters_for`` it only changes where and how fast a run is computed, or what is
+    """Declare a config key. One without ``matters_for`` changes only where and how fast a run is computed, or what is
     shown.
 
     :param text: its line in ``--help``.

@@ -53,7 +53,8 @@ LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name f
 class SweepRun:
     """A run of a sweep.
 
-    :param name: its overrides that other runs of the sweep do not have: ``seed=3``; all of them if it is the only run.
+    :param name: the overrides in which it differs from other runs of the sweep, such as ``seed=3``. Of a single run it
+        is all overrides.
     :param command_line: the command line of this run alone, for the run folder.
     :param error: why it failed.
     """

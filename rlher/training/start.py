@@ -65,7 +65,8 @@ def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResu
 
 
 def _start_fork_server_if_needed(config: TrainConfig) -> None:
-    # Resolving device=auto would import torch. On a CPU there are no more worker processes than on a GPU.
+    # Whether the device is a CPU is not known yet, because that would import torch. With a GPU there may be more
+    # worker processes than with a CPU, so the server may be started in vain.
     plan = process_plan(config, on_cpu=False)
     if plan.vec_env == "subproc" or plan.eval_workers:
         start_fork_server(WORKER_MODULES)

@@ -104,12 +104,13 @@ class SearchTrialRunner(TrialRunner):
         reporter = PrunerReporter(trial, config)
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
+        episodes = 0  # that the success rate is measured on
         first = _count_same_params(trial) * config.n_seeds
         for seed_offset in range(first, first + config.n_seeds):
             _, rows = self.train(params, seed_offset, logs, reporter)
             scores.append(score_run(rows, config.time_limit))
+            episodes += n_last_evaluations(len(rows)) * config.eval.episodes
         score = mean_score(scores)
-        episodes = config.n_seeds * n_last_evaluations(len(rows)) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
 
