@@ -131,10 +131,7 @@ class WithPicture(gym.ObservationWrapper):
 
 
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
-    """SB3 transposes the images of the environments' steps and resets, but not those of a rebuild.
-
-    Such a model has no fast update, but its random actions are held and restored.
-    """
+    """The images of rebuilt environments are transposed too, and held random actions are restored without fast update."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
     held = ("algo.random_action=0.9", "algo.random_action_hold=4")
     folder = folder_of("ddpg")
