@@ -1,5 +1,6 @@
 """What the fast updates of algorithms with an actor and Q critics share, and learning from demonstrations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class ActorCritic(FastUpdate):
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     """
 
+    unsaved = (*FastUpdate.unsaved, "random_action", "random_action_hold", "bc_weight", "q_filter")
+    loss_options: Sequence[str] = ("bc_weight",)
     actor: Any
     critic: Any
     critic_target: Any
@@ -42,14 +45,6 @@ class ActorCritic(FastUpdate):
         self.random_action, self.random_action_hold = random_action, random_action_hold
         self.bc_weight, self.q_filter = bc_weight, q_filter
         super().__init__(*args, **kwargs)
-
-    def loss_options(self) -> list[str]:
-        """Return the cloning loss, if it is in use."""
-        return [f"bc_weight={self.bc_weight}"] if self.bc_weight else []
-
-    def _excluded_save_params(self) -> list[str]:
-        own = ("random_action", "random_action_hold", "random_actions", "bc_weight", "q_filter")
-        return [*super()._excluded_save_params(), *own]
 
     # ------------------------------------------------------------------------- defined by each algorithm
 

@@ -74,8 +74,9 @@ class FastUpdate(GoalAlgorithm):
         priority by TD error needs it.
     """
 
-    _update_attributes: Sequence[str] = ()
-    """Attributes that ``_setup_model`` makes from the networks, those of ``setup_update`` included."""
+    unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "target_q_bounds", "compile", "bf16", "fallback_reason")
+    loss_options: Sequence[str] = ()
+    """Arguments that change the losses, unless they are 0 or "constant"."""
     bc_weight: float = 0.0
     """Weight of the cloning loss; only an algorithm with an actor has one."""
     _reads_only_vectors = False
@@ -123,10 +124,6 @@ class FastUpdate(GoalAlgorithm):
         """
         raise NotImplementedError
 
-    def loss_options(self) -> list[str]:
-        """Return ``name=value`` of the arguments in use that change the losses."""
-        return []
-
     # --------------------------------------------------------------------------------------------- training
 
     def _setup_model(self) -> None:
@@ -143,18 +140,16 @@ class FastUpdate(GoalAlgorithm):
         self._features = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-        self._update_attributes = [*vars(self).keys() - before]
+        self.unsaved = [*self.unsaved, *vars(self).keys() - before]  # what follows from the networks
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        ignored = [*self.loss_options(), *_overridden_methods(type(self))]
+        values = {name: getattr(self, name) for name in self.loss_options}
+        changed = [f"{name}={value}" for name, value in values.items() if value not in (0, "constant")]
+        ignored = [*changed, *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
-
-    def _excluded_save_params(self) -> list[str]:
-        own = ("target_q_bounds", "compile", "bf16", "fallback_reason", "_update_attributes")
-        return [*super()._excluded_save_params(), *own, *self._update_attributes]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""

@@ -22,21 +22,14 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         beginning; in the end it hides precise actions.
     """
 
+    unsaved = (*ActorCritic.unsaved, "action_l2", "target_policy_noise_schedule")
+    loss_options = (*ActorCritic.loss_options, "action_l2", "target_policy_noise_schedule")
+
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any
     ) -> None:
         self.action_l2, self.target_policy_noise_schedule = action_l2, target_policy_noise_schedule
         super().__init__(*args, **kwargs)
-
-    def loss_options(self) -> list[str]:
-        """Return the cloning loss, the action penalty and the schedule, if they are in use."""
-        options = [f"action_l2={self.action_l2}"] if self.action_l2 else []
-        if self.target_policy_noise_schedule != "constant":
-            options.append(f"target_policy_noise_schedule={self.target_policy_noise_schedule}")
-        return [*super().loss_options(), *options]
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "action_l2", "target_policy_noise_schedule"]
 
     def networks(self) -> list[BaseModel]:
         """Return actors and critics."""

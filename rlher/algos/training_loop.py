@@ -1,6 +1,6 @@
 """The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -34,6 +34,8 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     :param overlap: update while the environments step.
     """
 
+    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_actions", "unsaved")
+    """Attributes that are not saved with a model."""
     fallback_reason: str | None = None
     """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
     updates_due: int = 0
@@ -57,7 +59,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "overlap", "updates_due", "normalizer"]
+        return [*super()._excluded_save_params(), *self.unsaved]
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics; nothing if observations are not normalised."""

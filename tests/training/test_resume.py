@@ -131,7 +131,7 @@ class WithPicture(gym.ObservationWrapper):
 
 
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
-    """The images of rebuilt environments are transposed too, and held random actions are restored without fast update."""
+    """Those of rebuilt environments are transposed too, and held actions are restored without the fast update."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
     held = ("algo.random_action=0.9", "algo.random_action_hold=4")
     folder = folder_of("ddpg")
