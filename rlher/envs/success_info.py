@@ -21,12 +21,11 @@ EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 class SuccessInfo(CheckedEnv):
     """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
 
-    Success is the first of these that is known, after a reset in the order 3, 1, 2, because many environments leave
-    their success key out there:
+    After a step, success is the value of ``config.success_key`` in ``info``. If that key is null, it is the value of
+    the first of ``SUCCESS_KEYS``; if there is none, whether ``compute_reward`` reaches ``config.success_reward``.
 
-    1. the value of ``config.success_key`` in ``info``;
-    2. if that key is null, the value of the first of ``SUCCESS_KEYS`` in ``info``;
-    3. whether ``compute_reward`` is at least ``config.success_reward``; after a step only if the key is null.
+    After a reset, where many environments leave their key out, it is whether ``compute_reward`` reaches
+    ``config.success_reward``. If that is null, it is the value of the key; without one, False.
 
     With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
     achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for

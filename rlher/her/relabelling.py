@@ -50,10 +50,10 @@ class Relabeller:
         has_parts = self.storage.layout.goal_parts > 1
         # With relay sub-goals a step may change the goal. A row then holds the goal before the step, but the reward
         # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
-        first = 0 if has_parts else n_original
-        if first < len(ids):
+        first_recomputed = 0 if has_parts else n_original
+        if first_recomputed < len(ids):
             # Of the newest transitions that the returns may have. It writes into rows, which are copied below.
-            self.reward_and_done.observe_new(ids[first:] + self.n_steps - 1)
+            self.reward_and_done.observe_new(ids[first_recomputed:] + self.n_steps - 1)
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
         new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)
@@ -61,9 +61,9 @@ class Relabeller:
         # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
 
-        rewards, dones, last_ids, discounts = self._returns(ids, positions, rows, goals, first)
+        rewards, dones, last_ids, discounts = self._returns(ids, positions, rows, goals, first_recomputed)
         next_obs = self.storage.next_obs(last_ids, rows["episode"])
-        next_obs[DESIRED_GOAL][first:] = goals
+        next_obs[DESIRED_GOAL][first_recomputed:] = goals
         return RelabelledBatch(rows, next_obs, rewards, dones, discounts)
 
     def _new_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
@@ -82,14 +82,15 @@ class Relabeller:
         return goals
 
     def _returns(
-        self, ids: Ids, positions: Positions, rows: NDArray, goals: NDArray, first: int
+        self, ids: Ids, positions: Positions, rows: NDArray, goals: NDArray, first_recomputed: int
     ) -> tuple[NDArray, NDArray, Ids, NDArray | None]:
         """Return the (batch,) returns, their dones, the ids of their last transitions, and their discounts.
 
         A return of several steps stops at the episode's newest transition, and at the first step that is done under its
         goal. With hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
 
-        :param goals: the goals under which rewards and dones are computed, from transition ``first`` of the batch on.
+        :param goals: the goals under which rewards and dones are recomputed, of transition ``first_recomputed`` of the
+            batch and all after it.
         """
         n_steps = self.n_steps
         if n_steps > 1:  # from here on, there is an entry for each step of each return
@@ -101,7 +102,7 @@ class Relabeller:
         rewards = rows["reward"].copy()
         dones = rows["terminated"].astype(np.float32)
         if len(goals):
-            recomputed = slice(first * n_steps, None)
+            recomputed = slice(first_recomputed * n_steps, None)
             rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
                 positions[recomputed], rows[recomputed], goals
             )

@@ -286,7 +286,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block by demonstrations: at least one transition, and never a whole batch.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
-            # The block begins before index `n_original`: of the demonstrations, the same share keeps its goals.
+            # The block lies across index `n_original`, so that the same share of the demonstrations keeps its goals.
             start = n_original - self._n_original(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
