@@ -23,7 +23,7 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
-from rlher.config.compose import ComposedConfig, changed_config, compose
+from rlher.config.compose import ComposedConfig, compose
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
@@ -169,10 +169,10 @@ class Run:
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; train a run.")
         try:
-            self._reload()  # somebody else may have resumed it
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
-            config = changed_config(self.config, {**overrides, "run": str(self.folder)})
+            trusted = {"trust_code": True} if self._source.trust_code else {}
+            config = start.config_to_resume({**trusted, **overrides, "run": str(self.folder)})
             _finished_run(*start.resume(config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed

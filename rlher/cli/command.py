@@ -6,7 +6,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import Any, get_type_hints
 
-from rlher.config.compose import ComposedConfig, compose
+from rlher.config.compose import ComposedConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys, takes_list
 from rlher.config.overrides import GROUPS
@@ -19,13 +19,13 @@ class Command:
 
     :param function: takes its config and the text of the command line, does the work, and returns the exit code.
     :param sweep: does the work for all configs of a sweep (``-m``); None: ``function``, one after the other.
-    :param make_config: returns its config, for its schema and the values that a command line gives.
+    :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
     """
 
     name: str
     function: Callable[[Any, str], int]
     sweep: Callable[[Sequence[ComposedConfig]], int] | None = None
-    make_config: Callable[[type, Mapping[str, Any]], Any] = compose
+    make_config: Callable[[Mapping[str, Any]], Any] | None = None
 
     @property
     def summary(self) -> str:

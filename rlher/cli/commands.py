@@ -8,10 +8,10 @@ import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that 
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlher.cli.command import Command
 from rlher.config.command_keys import (
@@ -25,10 +25,9 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
-from rlher.config.compose import ComposedConfig, changed_config
+from rlher.config.compose import ComposedConfig
 from rlher.config.plugins import WithPlugins
-from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig, single_run_config
-from rlher.config.trust import trusts_code
+from rlher.config.training import LauncherConfig, ResumeConfig, single_run_config
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
@@ -70,21 +69,6 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     run, result = start.resume(config, command_line)
     print_result(run, result)
     return 0
-
-
-def config_to_resume(schema: type[ResumeConfig], overrides: Mapping[str, Any]) -> ResumeConfig:
-    """Return the config of the run that is resumed, with the values that change.
-
-    :raises UserError: there is no such run, or an override is invalid.
-    """
-    from rlher.run import lookup
-
-    changes = dict(overrides)
-    name = changes.pop("run", None)
-    logs = str(changes.get("logs", TrainConfig.logs))
-    trust_code = trusts_code(changes)
-    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
-    return changed_config(run.config, {**changes, "run": str(run.folder)})
 
 
 def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
@@ -294,7 +278,7 @@ COMMANDS = WithPlugins(
         "optimize": Command("optimize", optimize),
         "plot": Command("plot", plot),
         "report": Command("report", report),
-        "resume": Command("resume", resume, make_config=config_to_resume),
+        "resume": Command("resume", resume, make_config=start.config_to_resume),
         "train": Command("train", train, sweep=train_sweep_runs),
     },
 )

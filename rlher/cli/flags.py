@@ -6,13 +6,14 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.config.command_keys import split_named_folder
-from rlher.config.compose import ComposedConfig
+from rlher.config.compose import ComposedConfig, compose
 from rlher.config.key import shown_value, takes_list
 from rlher.config.override_syntax import override_text, override_word, parse_flag, parse_override
 from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
@@ -48,8 +49,8 @@ class CommandLine(NamedTuple):
         """
         products = itertools.product(*self.overrides.values())
         combinations = [dict(zip(self.overrides, values, strict=True)) for values in products]
-        command = self.command
-        return [ComposedConfig(overrides, command.make_config(command.schema, overrides)) for overrides in combinations]
+        make_config = self.command.make_config or partial(compose, self.command.schema)
+        return [ComposedConfig(overrides, make_config(overrides)) for overrides in combinations]
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import tenacity
 
-from rlher.config.compose import ComposedConfig, changed_config
+from rlher.config.compose import ComposedConfig
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
 from rlher.config.training import LauncherConfig, TrainConfig, side_by_side_config
@@ -235,10 +235,9 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 )
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
-    run = lookup.open_run(str(folder), config.logs, config.trust_code)
     changes = {"run": str(folder)} | {
         key: value
         for key, field, value in values_by_key(config)
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
     }
-    return start.resume(changed_config(run.config, changes), command_line)
+    return start.resume(start.config_to_resume(changes), command_line)

@@ -5,9 +5,12 @@ so that both import at the same time.
 """
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from rlher.config.compose import changed_config
 from rlher.config.training import ResumeConfig, TrainConfig
+from rlher.config.trust import trusts_code
 from rlher.core.workers import start_fork_server
 from rlher.training.process_plan import process_plan
 
@@ -54,6 +57,22 @@ def train(
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise
             return run, trainer.run_to_end()
+
+
+def config_to_resume(overrides: Mapping[str, Any]) -> ResumeConfig:
+    """Return the config of a run that is resumed, with the values that change.
+
+    :param overrides: values by key; ``run`` names the run, by default the newest unfinished one.
+    :raises UserError: there is no such run, its code is not trusted, or an override is invalid.
+    """
+    from rlher.run import lookup
+
+    changes = dict(overrides)
+    name = changes.pop("run", None)
+    logs = str(changes.get("logs", TrainConfig.logs))
+    trust_code = trusts_code(changes)
+    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
+    return changed_config(run.config, {**changes, "run": str(run.folder)})
 
 
 def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
