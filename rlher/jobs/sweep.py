@@ -204,10 +204,10 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
 
 
 def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
-    """Return the runs of a sweep. Of runs with the same experiment the first one is kept, with a warning."""
+    """Return the runs of a sweep. Of runs with the same experiment in the same folder the first one is kept."""
     by_experiment: dict[str, SweepRun] = {}
     for run in runs:
-        kept = by_experiment.setdefault(repr(compared_values(run.config, "experiment")), run)
+        kept = by_experiment.setdefault(repr((run.config.logs, compared_values(run.config, "experiment"))), run)
         if kept is not run:
             warn(f"left out {run.name}: the same experiment as {kept.name}.")
     return list(by_experiment.values())

@@ -104,6 +104,8 @@ def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) ->
     assert train_sweep("threads=1,2").code == 0
     assert "left out algo=dqn" in train_sweep("seed=0,0").err
     assert status(tmp_path) == {0: "finished"}
+    assert train_sweep("logs=one,two").code == 0
+    assert len(list(tmp_path.glob("*/dqn/BitFlipping-v0_1"))) == 3
 
 
 def test_a_run_that_exits_has_failed(train_sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
