@@ -28,6 +28,7 @@ class InterruptRequest:
 
     def __init__(self) -> None:
         self.requested = False
+        self._is_saved = False
 
     def catch_signals(self) -> AbstractContextManager[None]:
         """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.
@@ -36,12 +37,23 @@ class InterruptRequest:
         """
         return _handled_by(self._handle, *RUN_SIGNALS)
 
+    def stop_at_once(self) -> None:
+        """From here on, where everything is saved, stop at once.
+
+        :raises KeyboardInterrupt: it was requested before.
+        """
+        self._is_saved = True
+        if self.requested:
+            raise KeyboardInterrupt
+
     def _handle(self, number: int, frame: Any) -> None:
         if self.requested:  # a closed terminal sends SIGHUP and SIGTERM; both together are one request
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             return
         self.requested = True
+        if self._is_saved:
+            raise KeyboardInterrupt
         if number == signal.SIGINT:
             print("\nrlher: stopping, as soon as results are saved; another Ctrl-C stops at once", file=sys.stderr)
 

@@ -73,6 +73,7 @@ class Trainer:
                     with self._record_status():
                         self._reset_results()
                         self._learn()
+                        self.interrupt_request.stop_at_once()
                         if self._evaluate_at_end:
                             self._evaluate_final()
                 finally:

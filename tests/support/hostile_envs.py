@@ -246,9 +246,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "ends_on_success": False,
         "compute_reward": lambda self, achieved, desired, info: -distance(achieved, desired),
     },
-    "TwoThirds": {  # a success reward that no rounded number equals
-        "compute_reward": lambda self, *goals: LineEnv.compute_reward(self, *goals) + np.float32(2 / 3),
-    },
+    "TwoThirds": {"compute_reward": lambda self, *goals: LineEnv.compute_reward(self, *goals) + np.float32(2 / 3)},
     "WrongShape": observing(observation=np.zeros(3, dtype=np.float32)),
     "OutOfSpace": observing(observation=np.full(1, 11.0, dtype=np.float32)),
     "TextObservation": observing(observation=np.array(["0.5"])),

@@ -284,6 +284,8 @@ def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch
     assert rlher("train", "--resume", f"killed/{folder}").code == 0
     assert resumed_at(f"killed/{folder}") == [124]
     assert differences(folder, Path("killed") / folder) == []
+    monkeypatch.setattr(Trainer, "_evaluate_final", lambda trainer: os.kill(os.getpid(), signal.SIGINT))
+    assert rlher("train", *words("dqn"), "total_timesteps=60").code == 130
 
 
 def test_every_file_is_synced(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
