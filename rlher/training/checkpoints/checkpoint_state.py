@@ -117,6 +117,7 @@ def load(
     shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
     if actions.size and actions.shape[1:] != shape:
         raise ValueError(f"the actions have shape {actions.shape[1:]}, not {shape}")
+    restore_generators(state["generators"], model)  # once more after the actions; here it shows whether they are valid
     return state, EnvPoint(int(state["build_number"]), actions, observations, state["generators"])
 
 
