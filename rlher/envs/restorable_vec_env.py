@@ -1,7 +1,6 @@
 """Environments that are built again: to continue a run from a checkpoint, or because a worker process was lost."""
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -49,19 +48,20 @@ class RestorableVecEnv(VecEnvWrapper):
         :param lost: the loss of a process, if that is the reason to rebuild.
         :raises RunError: processes were lost too often.
         """
-        return self._start(itertools.count(self.build_number + 1), lost=lost)
+        return self._start(lost=lost)
 
     def _start(
-        self, build_numbers: Iterable[int], actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
+        self, build_number: int | None = None, actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
     ) -> VecEnvObs:
         """Build environments and take actions, again after each loss of a process; return the last observations.
 
-        :param build_numbers: number of the environments, for each attempt; those of the run's beginning have 0.
+        :param build_number: number of the environments; those of the run's beginning have 0. None: the next one.
         """
-        for number in build_numbers:
+        while True:
             if lost is not None:
                 self._limit.count_restart(lost)
                 self.restarts += 1
+            number = self.build_number + 1 if build_number is None else build_number
             try:
                 self.venv.close()
                 seeds = np.random.SeedSequence([self._seed, number])
@@ -73,7 +73,6 @@ class RestorableVecEnv(VecEnvWrapper):
                 return observations
             except WorkerLost as again:
                 lost = again
-        raise AssertionError("build_numbers is endless")
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments with :func:`~rlher.envs.vec_env.seed_envs`; the model calls this when it is built."""
@@ -81,7 +80,7 @@ class RestorableVecEnv(VecEnvWrapper):
 
     def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
         """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        return self._start(itertools.repeat(build_number), actions)
+        return self._start(build_number, actions)
 
     def reset(self) -> VecEnvObs:
         """Reset all environments; build them again if a process is lost meanwhile."""
