@@ -53,9 +53,10 @@ def _shorten_first_compilation() -> None:
     """
     from torch._inductor import codecache, config
 
-    config.cpp_cache_precompile_headers = hasattr(codecache, "_HEADER_DIR") and shutil.which("openssl") is not None
-    codecache._HEADER_DIR = "precompiled_headers"  # relative to the cache; torch calls openssl to name the file
-    if platform.machine() in ("x86_64", "AMD64"):
+    # Torch calls openssl to name the file. What the user's environment variables of torch switch off stays off.
+    config.cpp_cache_precompile_headers &= hasattr(codecache, "_HEADER_DIR") and shutil.which("openssl") is not None
+    codecache._HEADER_DIR = "precompiled_headers"  # relative to the cache
+    if config.cpp.vec_isa_ok is None and platform.machine() in ("x86_64", "AMD64"):
         config.cpp.vec_isa_ok = True
 
 
