@@ -144,9 +144,8 @@ class FastUpdate(GoalAlgorithm):
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        values = {name: getattr(self, name) for name in self.loss_options}
-        changed = [f"{name}={value}" for name, value in values.items() if value not in (0, "constant")]
-        ignored = [*changed, *_overridden_methods(type(self))]
+        in_use = [name for name in self.loss_options if getattr(self, name) not in (0, "constant")]
+        ignored = [*(f"{name}={getattr(self, name)}" for name in in_use), *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored

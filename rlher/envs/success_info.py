@@ -22,7 +22,8 @@ class SuccessInfo(CheckedEnv):
     """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
 
     After a step, success is the value of ``config.success_key`` in ``info``. If that key is null, it is the value of
-    the first of ``SUCCESS_KEYS``; if there is none, whether ``compute_reward`` reaches ``config.success_reward``.
+    the first of ``SUCCESS_KEYS`` that ``info`` has. If ``info`` has no such key either, it is whether
+    ``compute_reward`` reaches ``config.success_reward``.
 
     After a reset, where many environments leave their key out, it is whether ``compute_reward`` reaches
     ``config.success_reward``. If that is null, it is the value of the key; without one, False.
