@@ -1,7 +1,6 @@
 """Values that a config leaves open (null, auto) and a run needs: resolved from other values and the machine."""
 
 from dataclasses import replace
-from operator import attrgetter
 
 from stable_baselines3.common.utils import get_device
 
@@ -49,7 +48,7 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> tupl
     config = replace(config, algo=algo, threads=plan.threads, vec_env=plan.vec_env, eval=evaluation)
     compilation = _choose_compilation(config, notes)
     engine = replace(config.engine, compile=compilation, precision=_choose_precision(config, notes))
-    return replace(config, engine=engine), [*notes, *_keys_without_effect(config)]
+    return replace(config, engine=engine), notes
 
 
 def _learning_starts(config: TrainConfig, notes: list[str]) -> int:
@@ -100,22 +99,3 @@ def _choose_precision(config: TrainConfig, notes: list[str]) -> str:
         reason = "the CPU has units for it" if has_fast_bf16(device) else "slower than float32 here"
         notes.append(f"precision bf16: {reason}")
     return precision
-
-
-def _keys_without_effect(config: TrainConfig) -> list[str]:
-    """Return a note for each key without effect. It is not an error, because a recipe may have set it."""
-    strategy = config.her.goal_selection_strategy
-    conditions = [
-        ("checkpoint.minutes", "checkpoint.freq", config.checkpoint.freq is not None),
-        ("env.step_timeout", "vec_env", config.vec_env == "subproc" or bool(config.eval.workers)),
-        ("demos.fraction", "demos.path", config.demos.path is not None),
-        ("her.priority_kwargs", "her.priority", config.her.priority != "uniform"),
-        ("her.goal_mix", "her.goal_selection_strategy", strategy == "mix"),
-        ("her.goal_mix_start", "her.goal_selection_strategy", strategy == "mix"),
-        ("her.goal_selection_kwargs", "her.goal_selection_strategy", strategy == "mix" or ":" in strategy),
-    ]
-    return [
-        f"{key} without effect: {other_key}={attrgetter(other_key)(config)}"
-        for key, other_key, has_effect in conditions
-        if not has_effect and attrgetter(key)(config) != attrgetter(key)(TrainConfig())
-    ]

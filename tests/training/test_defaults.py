@@ -6,8 +6,7 @@ import pytest
 
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.her import HerConfig
-from rlher.config.training import CheckpointConfig, EngineConfig, TrainConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.training import defaults, process_plan
 from rlher.training.defaults import resolve_defaults
 
@@ -72,23 +71,6 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)
-
-
-ENERGY = HerConfig(priority_kwargs={"height": 2, "step_seconds": 0.04})
-
-
-@pytest.mark.parametrize(
-    ("config", "named"),
-    [
-        (TrainConfig(algo=SMALL), []),
-        (TrainConfig(algo=SMALL, her=ENERGY), ["her.priority_kwargs"]),
-        (TrainConfig(algo=SMALL, her=replace(ENERGY, priority="energy")), []),
-        (TrainConfig(algo=SMALL, her=HerConfig(goal_mix={"final": 1.0})), ["her.goal_mix"]),
-        (TrainConfig(algo=SMALL, checkpoint=CheckpointConfig(freq=None, minutes=5.0)), ["checkpoint.minutes"]),
-    ],
-)
-def test_keys_without_effect_are_noted(config: TrainConfig, named: list[str]) -> None:
-    assert [note.split()[0] for note in resolve_defaults(config)[1] if "without effect" in note] == named
 
 
 @pytest.mark.parametrize(
