@@ -3,8 +3,6 @@
 By default, a run with several cores has environments in worker processes, at most one per core. Then updates run while
 the environments step, and an environment that hangs or dies is replaced. Evaluations run in worker processes beside
 training, one per core. A run with one core has no worker processes.
-
-Nothing here imports torch, see :mod:`rlher.training.start`.
 """
 
 from dataclasses import dataclass

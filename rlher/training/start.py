@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rlher.config.compose import changed_config
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
+from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.training.process_plan import process_plan
 
 WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the workers of a run import."""
@@ -84,8 +84,5 @@ def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResu
 
 
 def _start_fork_server_if_needed(config: TrainConfig) -> None:
-    # Whether the device is a CPU is not known yet, because that would import torch. With a GPU there may be more
-    # worker processes than with a CPU, so the server may be started in vain.
-    plan = process_plan(config, on_cpu=False)
-    if plan.vec_env == "subproc" or plan.eval_workers:
+    if config.threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
         start_fork_server(WORKER_MODULES)
