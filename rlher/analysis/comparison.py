@@ -15,7 +15,7 @@ from rlher.analysis.tables import MISSING, Cell, Table
 from rlher.config.command_keys import RunsConfig
 from rlher.core import stats
 from rlher.core.console import warn
-from rlher.core.stats import MIN_SEEDS
+from rlher.core.stats import MIN_IQM_RUNS, MIN_SEEDS
 from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE, TARGET_PERCENT
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -119,8 +119,9 @@ def summary_by_environment(groups: Sequence[Group]) -> Table:
 
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`summary_by_environment`, by the number of seeds of each."""
-    iqm = "interquartile mean (mean if n < 4)" if seeds.min() < 4 else "interquartile mean"
-    mean = "mean" if seeds.max() < 4 else iqm
+    least = MIN_IQM_RUNS
+    iqm = f"interquartile mean (mean if n < {least})" if seeds.min() < least else "interquartile mean"
+    mean = "mean" if seeds.max() < least else iqm
     text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"

@@ -25,7 +25,7 @@ from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
-from rlher.core.stats import MIN_SEEDS
+from rlher.core.stats import MIN_IQM_RUNS, MIN_SEEDS
 from rlher.core.writing import output_file
 from rlher.envs.rendering import has_display
 from rlher.evaluation.metrics import METRICS
@@ -369,8 +369,8 @@ def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]
     else:
-        iqm = "interquartile mean over seeds" if max(seeds) >= 4 else "mean over seeds"
-        fewer = ", mean of fewer than 4" if min(seeds) < 4 <= max(seeds) else ""
+        iqm = "interquartile mean over seeds" if max(seeds) >= MIN_IQM_RUNS else "mean over seeds"
+        fewer = f", mean of fewer than {MIN_IQM_RUNS}" if min(seeds) < MIN_IQM_RUNS <= max(seeds) else ""
         has_thin_lines = any(_shows_runs(curve, groups[curve.group.env]) for curve in curves)
         wilson = ", at least Wilson's over all episodes" if y in EVALUATION_RATES else ""
         band = f"No band: an interval needs {MIN_SEEDS} seeds."

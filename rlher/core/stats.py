@@ -35,8 +35,12 @@ def wilson(successes: Any, trials: int, confidence: float = 0.95) -> Interval:
     return np.where(rate > 0, center - delta, 0.0)[()], np.where(rate < 1, center + delta, 1.0)[()]
 
 
+MIN_IQM_RUNS = 4
+"""Runs from which on the interquartile mean differs from the mean: of fewer, no quarter is a whole run."""
+
+
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
-    """Return the interquartile mean along ``axis`` over the runs of all tasks; the mean of fewer than four runs.
+    """Return the interquartile mean along ``axis`` over the runs of all tasks, see :data:`MIN_IQM_RUNS`.
 
     :param tasks: one array per task, runs along ``axis``.
     """
