@@ -71,7 +71,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
 def pretrain(
     model: ActorCritic, config: TrainConfig, progress: TrainingProgress, interrupt_request: InterruptRequest
 ) -> None:
-    """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks.
+    """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks; the learning rate follows its schedule.
 
     Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
 
@@ -81,5 +81,6 @@ def pretrain(
     for done in range(0, updates, CHUNK):
         if interrupt_request.requested:
             raise KeyboardInterrupt
+        model._current_progress_remaining = 1 - done / updates
         model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
         progress.show_pretraining(min(done + CHUNK, updates), updates)

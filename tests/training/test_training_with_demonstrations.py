@@ -97,6 +97,12 @@ def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     assert result["timesteps"] == 60
 
 
+def test_the_learning_rate_falls_while_cloning(rlher, setups) -> None:
+    words = ("demos.pretrain_updates=200", "algo.learning_rate=1e-2", "algo.learning_rate_schedule=linear")
+    assert rlher(*RUN, "algo=ddpg", "total_timesteps=0", *words).code == 0
+    assert setups[0].model.actor.optimizer.param_groups[0]["lr"] == pytest.approx(5e-3), "of the second half"
+
+
 @pytest.mark.slow
 def test_an_interrupted_cloning_is_done_again(rlher, monkeypatch) -> None:
     words = (*RUN, "algo=ddpg", "demos.pretrain_updates=450", "checkpoint.freq=50")
