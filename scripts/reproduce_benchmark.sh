@@ -20,6 +20,7 @@ bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
 push-minutes-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
 push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,3,4,5,6,7,8,9
 push-td3|algo=td3 env=FetchPush-v4 env.fall_height=null
+slide-clone-td3|algo=td3 env=FetchSlide-v4 recipe=td3-FetchSlide-v4-demos demos=DEMOS/slide-v0
 slide-mix-td3|algo=td3 env=FetchSlide-v4 env.fall_height=null
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 env.fall_height=null
@@ -51,6 +52,11 @@ for episodes in $(grep -E -- "$pattern" "$logs/todo" | sed -n 's|.*/demos/pick\(
     [ -d "$logs/demos/pick$episodes-v0" ] || .venv/bin/rlher collect env=FetchPickAndPlace-v4 \
         --episodes "$episodes" --output "$logs/demos/pick$episodes-v0"
 done
+
+if grep -E -- "$pattern" "$logs/todo" | grep -q slide-v0 && [ ! -d "$logs/demos/slide-v0" ]; then
+    PYTHONPATH=scripts .venv/bin/rlher collect env=FetchSlide-v4 controller=slide_controller:Slide \
+        --episodes 10000 --successes-only --output "$logs/demos/slide-v0"
+fi
 
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.
 sweep() {
