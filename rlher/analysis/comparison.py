@@ -119,9 +119,8 @@ def summary_by_environment(groups: Sequence[Group]) -> Table:
 
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`summary_by_environment`, by the number of seeds of each."""
-    least = MIN_IQM_RUNS
-    iqm = f"interquartile mean (mean if n < {least})" if seeds.min() < least else "interquartile mean"
-    mean = "mean" if seeds.max() < least else iqm
+    fewer = f" (mean if n < {MIN_IQM_RUNS})" if seeds.min() < MIN_IQM_RUNS else ""
+    mean = "mean" if seeds.max() < MIN_IQM_RUNS else f"interquartile mean{fewer}"
     text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"

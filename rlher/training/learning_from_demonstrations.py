@@ -81,6 +81,6 @@ def pretrain(
     for done in range(0, updates, CHUNK):
         if interrupt_request.requested:
             raise KeyboardInterrupt
-        model._current_progress_remaining = 1 - done / updates
+        model._update_current_progress_remaining(done, updates)
         model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
         progress.show_pretraining(min(done + CHUNK, updates), updates)
