@@ -104,7 +104,6 @@ class Trainer:
             logger.output_formats.append(self.tracker)
         progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress)
         with closing(logger), progress_bar as progress:
-            run_callback = RunCallback(self.checkpointer, self.interrupt_request, self.evaluations, progress)
             try:
                 if config.demos.pretrain_updates and self.setup.checkpoint is None:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
@@ -112,7 +111,7 @@ class Trainer:
                 self.checkpointer.restore_envs()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=[run_callback, DiagnosticsCallback(), *self.setup.callbacks],
+                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=self.setup.checkpoint is None,
                 )
@@ -210,34 +209,27 @@ def _failure(error: BaseException) -> str:
 class RunCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
-    def __init__(
-        self,
-        checkpointer: Checkpointer,
-        interrupt_request: InterruptRequest,
-        evaluations: Evaluations,
-        progress: TrainingProgress,
-    ) -> None:
+    def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
         super().__init__()
-        self._checkpointer = checkpointer
-        self._interrupt_request = interrupt_request
-        self._evaluations = evaluations
+        self._trainer = trainer
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
-        self._checkpointer.save_if_due()
-        if self._interrupt_request.requested:
-            self._evaluations.finish_pending()
-            self._checkpointer.save_unless_saved()
+        checkpointer, evaluations = self._trainer.checkpointer, self._trainer.evaluations
+        checkpointer.save_if_due()
+        if self._trainer.interrupt_request.requested:
+            evaluations.finish_pending()
+            checkpointer.save_unless_saved()
             raise KeyboardInterrupt
-        self._evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
-        self._evaluations.record_finished()
+        evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        evaluations.record_finished()
 
     def _on_step(self) -> bool:
         self._progress.update()
         return True
 
     def _on_training_end(self) -> None:
-        self._evaluations.start_if_due()
-        self._evaluations.finish_pending()
-        self._checkpointer.save_unless_saved()
+        self._trainer.evaluations.start_if_due()
+        self._trainer.evaluations.finish_pending()
+        self._trainer.checkpointer.save_unless_saved()
         self._progress.finish()
