@@ -21,7 +21,7 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
-NOT_OVERRIDES = ("words", "multirun", "cfg", "conf_file")
+NOT_OVERRIDES = ("words", "multirun", "cfg", "params", "conf_file")
 """What the parser of a command returns besides the values of flags that set a config key."""
 
 ValuesByKey = dict[str, list[Any]]
@@ -83,7 +83,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     words = given["words"]
     translated: ValuesByKey = {}
     if "algo" in command.groups:
-        translated, others = rl_zoo.translate_flags(given)
+        translated, others = rl_zoo.translate_hyperparameters(given["params"])
         words += others
     word_values, path_values = _sort_words(words, command)
     flag_values: ValuesByKey = {}

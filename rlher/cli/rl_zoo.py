@@ -16,7 +16,6 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
-from rlher.config.override_syntax import parse_override
 from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
@@ -64,28 +63,22 @@ NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add RL Zoo's flags to the parser of a command."""
-    for flags in KEYS_OF_FLAGS:
-        parser.add_argument(*flags, dest=flags[0], default=argparse.SUPPRESS)
-    parser.add_argument("-params", "--hyperparams", dest="-params", nargs="*", action="extend", default=[])
+    """Add RL Zoo's flags to the parser of a command; those of a config key have the key as their ``dest``."""
+    for flags, key in KEYS_OF_FLAGS.items():
+        parser.add_argument(*flags, dest=key, default=argparse.SUPPRESS)
+    parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
+    parser.add_argument("-params", "--hyperparams", dest="params", nargs="*", action="extend", default=[])
     parser.add_argument("-conf", "--conf-file", type=Path)
-    parser.add_argument("--track", action="store_true")
 
 
-def translate_flags(given: dict[str, Any]) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return the values of RL Zoo's flags by config key, and the words after ``-params`` that are no hyperparameters.
+def translate_hyperparameters(words: list[str]) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values of the words after ``-params`` by config key, and the words that are no hyperparameters.
 
-    :param given: the value of each flag of a command line; those of RL Zoo are removed, but for ``conf_file``.
     :raises UserError: a hyperparameter has a value that rlher does not have.
     """
     overrides: dict[str, list[Any]] = {}
-    for flags, key in KEYS_OF_FLAGS.items():
-        if flags[0] in given:
-            overrides |= parse_override(key, given.pop(flags[0]), None)
-    if given.pop("track"):
-        overrides["logger"] = ["wandb"]
     others = []
-    for word in given.pop("-params"):
+    for word in words:
         if match := PARAMETER.fullmatch(word):
             overrides |= _single_values(by_config_key({match[1]: read_python(match[2])}))
         else:
