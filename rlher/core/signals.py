@@ -12,7 +12,7 @@ Each kind of process has its own answer:
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -24,18 +24,29 @@ RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptRequest:
-    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once."""
+    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
 
-    def __init__(self) -> None:
+    :param is_saved: whether there is nothing to save, so that the first signal stops at once.
+    """
+
+    def __init__(self, is_saved: bool = False) -> None:
         self.requested = False
-        self._is_saved = False
+        self._is_saved = is_saved
 
-    def catch_signals(self) -> AbstractContextManager[None]:
-        """Record SIGINT, SIGTERM and SIGHUP within a ``with`` block.
+    @contextmanager
+    def catch_signals(self) -> Iterator[None]:
+        """Handle SIGINT, SIGTERM and SIGHUP within the block, except those that are ignored, as SIGHUP with nohup.
 
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
-        return _handled_by(self._handle, *RUN_SIGNALS)
+        in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to do this
+        caught = [number for number in RUN_SIGNALS if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._handle) for number in caught}
+        try:
+            yield
+        finally:
+            for number, previous in before.items():
+                signal.signal(number, previous)
 
     def stop_at_once(self) -> None:
         """From here on, where everything is saved, stop at once.
@@ -60,15 +71,7 @@ class InterruptRequest:
 
 def interrupt_on_stop_signals() -> AbstractContextManager[None]:
     """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within a ``with`` block, as Ctrl-C does."""
-    raised = False
-
-    def interrupt(number: int, frame: Any) -> None:
-        nonlocal raised
-        if not raised:  # a closed terminal sends SIGHUP, and its command SIGTERM
-            raised = True
-            raise KeyboardInterrupt
-
-    return _handled_by(interrupt, *(number for number in RUN_SIGNALS if number != signal.SIGINT))
+    return InterruptRequest(is_saved=True).catch_signals()
 
 
 def leave_signals_to_main_process() -> None:
@@ -89,16 +92,3 @@ def blocked_run_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _handled_by(handler: Callable[[int, Any], None], *signals: signal.Signals) -> Iterator[None]:
-    """Handle signals within the block, except those that are ignored, as SIGHUP with nohup."""
-    in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to handle signals
-    caught = [number for number in signals if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in caught}
-    try:
-        yield
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
