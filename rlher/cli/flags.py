@@ -21,9 +21,6 @@ from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
-NOT_OVERRIDES = ("words", "multirun", "cfg", "params", "conf_file")
-"""What the parser of a command returns besides the values of flags that set a config key."""
-
 ValuesByKey = dict[str, list[Any]]
 """Values by config key or short form; in a sweep a key may have several."""
 
@@ -76,34 +73,31 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         flag = unknown[0].partition("=")[0]
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
-    is_sweep = namespace.multirun
-    if is_sweep and namespace.cfg:
-        raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     given = vars(namespace)
-    words = given["words"]
-    translated: ValuesByKey = {}
-    if "algo" in command.groups:
-        translated, others = rl_zoo.translate_hyperparameters(given["params"])
-        words += others
-    word_values, path_values = _sort_words(words, command)
+    words, is_sweep, cfg = given.pop("words"), given.pop("multirun"), given.pop("cfg")
+    if is_sweep and cfg:
+        raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
+    hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
+    file = given.pop("conf_file", None)
     flag_values: ValuesByKey = {}
     for key, value in given.items():
-        if key not in NOT_OVERRIDES:
-            field = command.keys.get(key)  # None: a group
-            is_text = isinstance(value, str)
-            flag_values |= parse_flag(key, value, field, is_sweep) if is_text else {key: [value]}
-    sources = (word_values, path_values, flag_values, translated)
+        field = command.keys.get(key)  # None: a group
+        flag_values |= parse_flag(key, value, field, is_sweep) if isinstance(value, str) else {key: [value]}
+    sources = (_word_values([*words, *others], command), flag_values, hyperparameters)
     _require_distinct_keys(*sources)
     overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
     if not is_sweep:
         _require_single_values(command, overrides)
-    if file := given.get("conf_file"):
+    if file:
         overrides = rl_zoo.file_overrides(file, overrides) | overrides
-    return CommandLine(command, overrides, is_sweep, prints_config=namespace.cfg is not None)
+    return CommandLine(command, overrides, is_sweep, prints_config=bool(cfg))
 
 
-def _sort_words(words: list[str], command: Command) -> tuple[ValuesByKey, ValuesByKey]:
-    """Return the overrides among the words, and that of the other words, which name runs."""
+def _word_values(words: list[str], command: Command) -> ValuesByKey:
+    """Return the values of words that are no flags: overrides, and words that name runs.
+
+    :raises UserError: a word is neither, or there are several runs for a command that takes one.
+    """
     positional = command.positional
     overrides: ValuesByKey = {}
     paths: list[str] = []
@@ -112,11 +106,11 @@ def _sort_words(words: list[str], command: Command) -> tuple[ValuesByKey, Values
             paths.append(word)
         else:
             overrides |= _override(word, command)
-    if positional is None or not paths:
-        return overrides, {}
-    if len(paths) > 1 and not takes_list(positional):
-        raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
-    return overrides, {positional.name: [paths if len(paths) > 1 else paths[0]]}
+    if positional and paths:
+        if len(paths) > 1 and not takes_list(positional):
+            raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
+        overrides[positional.name] = [paths if len(paths) > 1 else paths[0]]
+    return overrides
 
 
 def _override(word: str, command: Command) -> ValuesByKey:
