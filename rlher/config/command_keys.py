@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_EPISODES, MAX_SEED, config_key, section, with_default
+from rlher.config.key import MAX_SEED, config_key, section, with_default
 
 
 @dataclass
@@ -33,7 +33,7 @@ class PlayConfig(ModelChoice):
 class EvaluateConfig(PlayConfig):
     """Config keys of `rlher evaluate`."""
 
-    episodes: int = config_key(100, "number of episodes", low=1, high=MAX_EPISODES)
+    episodes: int = config_key(100, "number of episodes", low=1)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class EpisodeSourceConfig(PlayConfig):
 class EnjoyConfig(EpisodeSourceConfig):
     """Config keys of `rlher enjoy`."""
 
-    episodes: int | None = config_key(None, "episodes; null: 6, or the cells of the grid", low=1, high=MAX_EPISODES)
+    episodes: int | None = config_key(None, "episodes; null: 6, or the cells of the grid", low=1)
     video: str | None = config_key(None, ".mp4 or .gif to write; null: a window, or <run>/enjoy.mp4 without a display")
     grid: str = config_key("auto", "episodes side by side in a video, such as 3x2; 1x1: one by one; auto: at most 3x2")
     width: int | None = config_key(None, "video width in pixels; null: 480 a column, at most 1920", low=64, high=7680)
@@ -75,7 +75,7 @@ class ExportConfig(ModelChoice):
 class CollectConfig(EpisodeSourceConfig):
     """Config keys of `rlher collect`."""
 
-    episodes: int = config_key(100, "episodes to write", low=1, high=MAX_EPISODES)
+    episodes: int = config_key(100, "episodes to write", low=1)
     successes_only: bool = config_key(False, "write only episodes that end in success")
     output: str = config_key("demos", "dataset, if it ends with a version as demos/pick-v0; else folder of datasets")
     seed: int = with_default(EpisodeSourceConfig, "seed", 2_000_000)

@@ -24,9 +24,6 @@ MAX_SEED = 4_000_000_000
 MAX_STEPS = 10**15
 """Largest number of steps of a run."""
 
-MAX_EPISODES = 100_000_000
-"""Largest number of episodes of a command; their seeds count up from a seed of at most :data:`MAX_SEED`."""
-
 
 class KeyRules(TypedDict, total=False):
     """What a config key may declare besides its default and its text.
@@ -158,7 +155,7 @@ def changed_values(
     :param defaults: the defaults of the same keys.
     """
     before = {**defaults, **recorded}
-    keys = [*before, *(key for key in values if key not in before)]
+    keys = {**before, **values}
     return {key: (before.get(key), values.get(key)) for key in keys if before.get(key) != values.get(key)}
 
 
@@ -188,7 +185,7 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
         if entry is not None:
             _validate_value(key, entry, field)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{key}={value} is not a finite number.")
         if low is not None and value < low:
             raise UserError(f"{key}={value} is too small; it must be at least {low:g}.")

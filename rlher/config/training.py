@@ -9,7 +9,6 @@ from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConf
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
 from rlher.config.key import (
-    MAX_EPISODES,
     MAX_SEED,
     MAX_STEPS,
     Purpose,
@@ -58,15 +57,9 @@ class EvalConfig:
         low=1,
         matters_for=["experiment", "recipe", "resume"],
     )
-    episodes: int = config_key(
-        20, "episodes per evaluation", low=1, high=MAX_EPISODES, matters_for=["experiment", "recipe", "resume"]
-    )
+    episodes: int = config_key(20, "episodes per evaluation", low=1, matters_for=["experiment", "recipe", "resume"])
     final_episodes: int = config_key(
-        100,
-        "episodes of the final evaluation, on other seeds",
-        low=1,
-        high=MAX_EPISODES,
-        matters_for=["experiment", "recipe"],
+        100, "episodes of the final evaluation, on other seeds", low=1, matters_for=["experiment", "recipe"]
     )
     seed: int = config_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"])
     workers: int | None = config_key(
