@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 SCHEDULES = ("constant", "linear", "constant_then_linear")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
 
-ACTIVATIONS = {
-    "relu": "torch.nn:ReLU",
-    "tanh": "torch.nn:Tanh",
-    "elu": "torch.nn:ELU",
-    "gelu": "torch.nn:GELU",
-    "silu": "torch.nn:SiLU",
-}
+ACTIVATIONS = {name.lower(): f"torch.nn:{name}" for name in ("ReLU", "Tanh", "ELU", "GELU", "SiLU")}
 """Classes by the value of ``algo.activation``."""
 
 
@@ -62,7 +56,7 @@ class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
     name: str = key("", "algorithm; `rlher list algos` lists them", to="builder")
-    learning_rate: float = key(1e-3, "learning rate of Adam", low=0, to="builder")
+    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
     learning_rate_schedule: str = key(
         "constant",
         "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
@@ -86,9 +80,7 @@ class OffPolicyConfig:
     )
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = key(
-        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="builder"
-    )
+    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
     net_arch: list[int] | dict[str, list[int]] = key(
         [256, 256], "sizes of the hidden layers; {pi: [64], qf: [256]} if actor and critics differ", to="policy"
     )
@@ -121,9 +113,7 @@ class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
     n_critics: int = key(2, "number of critics", low=1, to="policy")
-    action_noise: float = key(
-        0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0, to="builder"
-    )
+    action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
     layer_norm_critics: bool = key(False, "layer normalisation in the critics", to="builder")
     random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
     random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)

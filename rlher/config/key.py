@@ -39,7 +39,7 @@ class KeyRules(TypedDict, total=False):
     :param shown_as: how the value is printed and recorded, for an address with a password.
     :param to: where the value of an ``algo.`` key is passed, as the argument of the same name: to the
         ``"constructor"`` of the algorithm (the default), or its ``"policy"``. ``"builder"``:
-        :mod:`rlher.algos.build_model` makes another argument from it.
+        :mod:`rlher.algos.build_model` makes an argument of another name from it.
     """
 
     matters_for: Sequence[Purpose]
