@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from rlher.config.compose import ComposedConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, dotted_keys, takes_list
+from rlher.config.key import default_of, dotted_keys
 from rlher.config.overrides import GROUPS
 from rlher.config.training import all_train_keys
 
@@ -39,9 +39,8 @@ class Command:
 
     @property
     def flags(self) -> dict[str, Field]:
-        """Return its keys by flag, such as ``--seed``. Keys of a section and a list of words have none."""
-        words = self.positional if self.positional and takes_list(self.positional) else None
-        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key)) and key is not words]
+        """Return its keys by flag, such as ``--seed``. Keys of a section have none."""
+        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key))]
         return {"--" + key.name.replace("_", "-"): key for key in keys}
 
     @functools.cached_property

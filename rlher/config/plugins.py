@@ -38,8 +38,7 @@ class WithPlugins(UserDict):
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
         """All entries, rlher's first; a plugin cannot replace them."""
-        added = ChainMap(*plugin_values(self._attribute))
-        return self._own | {name: added[name] for name in added if name not in self._own}
+        return {**self._own, **ChainMap(self._own, *plugin_values(self._attribute))}
 
 
 @functools.cache

@@ -125,8 +125,6 @@ def describe_value(value: Any) -> str:
     """Return what a user's function returned: ``"None"``, ``"float64 of shape (204,)"``, ``"list of length 3"``."""
     if isinstance(value, tuple) and 0 < len(value) <= 3:
         return f"({', '.join(map(describe_value, value))})"
-    if isinstance(value, dict) and 0 < len(value) <= 5:
-        return f"{{{', '.join(f'{name}: {describe_value(entry)}' for name, entry in value.items())}}}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} of shape {tuple(value.shape)}"
     kind = "None" if value is None else type(value).__name__
