@@ -9,13 +9,9 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-import rlher
 import rlher.core.gc_threshold
-from rlher import __version__
 from rlher.cli import completion
 from rlher.cli.command import command_line_choices
 from rlher.cli.commands import COMMANDS
@@ -56,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _discard_stdout()
         message = _explain(error)
         if message is None:
-            raise error.with_traceback(_from_user_code(error.__traceback__)) from error.__cause__
+            raise
         warn(message)
         return getattr(error, "exit_code", 1 if isinstance(error, OSError | MemoryError) else 2)
 
@@ -69,7 +65,7 @@ def dispatch(argv: list[str]) -> int:
         print(program_help())
         return 0
     if argv[0] == "--version":
-        print(f"rlher {__version__}")
+        print(f"rlher {rlher.__version__}")
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
@@ -138,15 +134,6 @@ def _explain(error: Exception) -> str | None:
     if isinstance(error, UnicodeEncodeError):
         return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
     return None
-
-
-def _from_user_code(error_traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from the first line of the user's own code on; all of it if there is none."""
-    libraries = (f"{Path(rlher.__file__).parent}{os.sep}", f"{sys.prefix}{os.sep}", f"{sys.base_prefix}{os.sep}", "<")
-    traceback = error_traceback
-    while traceback and traceback.tb_frame.f_code.co_filename.startswith(libraries):
-        traceback = traceback.tb_next
-    return traceback or error_traceback
 
 
 def _ignore_os_errors(arguments: threading.ExceptHookArgs) -> None:

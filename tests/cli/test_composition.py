@@ -1,4 +1,4 @@
-"""The commands and the exit code of a sweep; the traceback of a user's code."""
+"""The commands and the exit code of a sweep."""
 
 from pathlib import Path
 
@@ -41,14 +41,3 @@ def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatc
     monkeypatch.setitem(COMMANDS, "list", Command("list", run))
     code = main.dispatch(["list", "-m", f"what={','.join(codes)}"])
     assert (seen, code) == (expected, max(codes.values()))
-
-
-def test_a_traceback_starts_with_the_users_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    names: dict = {}
-    folder = Path(main.__file__).parents[1]
-    code = "def run(config: ListConfig, command_line): 1 / 0"
-    exec(compile(code, f"{folder}_experiments/x.py", "exec"), {"ListConfig": ListConfig}, names)
-    monkeypatch.setitem(COMMANDS, "list", Command("list", names["run"]))
-    with pytest.raises(ZeroDivisionError) as raised:
-        main.main(["list"])
-    assert len(raised.traceback) == 3, "this function, main, and the user's"

@@ -88,7 +88,7 @@ def test_wrappers_and_callbacks_are_typed_as_documented(rlher, module: str) -> N
 def test_a_callback_that_raises_ends_the_run_with_its_traceback(rlher, module: str) -> None:
     with pytest.raises(KeyError) as raised:
         rlher("train", *BITS, f"callbacks=[{module}:Fails]")
-    assert [Path(each.path).name for each in raised.traceback][-2:] == ["main.py", f"{module}.py"]
+    assert Path(raised.traceback[-1].path).name == f"{module}.py"
     run = Path("logs/dqn/BitFlipping-v0_1")
     assert json.loads(Path(run, "result.json").read_text())["status"] == "failed"
     assert Path(run, "last_model.zip").exists()
