@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
-from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
-from rlher.config.key import values_by_key
 from rlher.core.errors import UserError
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -66,7 +64,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = _keys(command, before[1:])
+    keys = dict(command.keys)
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
@@ -78,17 +76,6 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
         return words
     endings = [f"{name}=".removeprefix(word) for name in (*keys, *groups) if name.startswith(word)]
     return {word + "".join(ending.partition(".")[:2]) for ending in endings}  # up to the next dot
-
-
-def _keys(command: Command, before: list[str]) -> dict[str, Field]:
-    """Return the keys of a command with the algorithm and environment of the words before; else those of all."""
-    from rlher.cli.help import config_for_help  # imports Hydra, which takes 0.1 s
-
-    try:
-        words = [word for word in before if ":" not in word]  # algo=module:Class would run code
-        return {key: field for key, field, _ in values_by_key(config_for_help(command, words))}
-    except UserError:  # there is no such algorithm
-        return dict(command.keys)
 
 
 def _values(field: Field | None) -> Sequence[str]:
