@@ -113,11 +113,7 @@ def bootstrap_interval(
         samples,
         statistic,
         n_resamples=RESAMPLES,
-        confidence_level=0.95,
         method="percentile",
-        vectorized=True,
-        paired=False,
-        axis=0,
         batch=500,
         rng=np.random.default_rng(SEED),
     ).confidence_interval
