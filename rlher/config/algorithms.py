@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlher.config.key import result_key as key
 from rlher.config.key import with_default
 from rlher.config.plugins import WithPlugins
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
 
@@ -74,9 +74,7 @@ class OffPolicyConfig:
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(
-        1,
-        "steps of the vectorised environment between updates; evaluations and Ctrl-C wait for them",
-        low=1,
+        1, "steps of the vectorised environment between updates; evaluations and Ctrl-C wait for them", low=1
     )
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
@@ -101,9 +99,7 @@ class OffPolicyConfig:
         return self.model.rpartition(":")[2] if self.model else self.name
 
     def validate(self) -> None:
-        """Raise UserError for the name of an algorithm that does not exist, and for an empty layer."""
-        if self.name not in ALGORITHMS:
-            raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
+        """Raise UserError for an empty layer."""
         if any(size < 1 for size in leaves(self.net_arch)):
             raise UserError(f"algo.net_arch={self.net_arch} is invalid; each size must be at least 1.")
 

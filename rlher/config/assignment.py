@@ -109,11 +109,5 @@ def _describe_type(kind: Any) -> str:
     kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
     if get_origin(kind) is list:
         return f"a list, of which each entry is {_describe_type(get_args(kind)[0])}"
-    kinds = {
-        bool: "true or false",
-        int: "a whole number",
-        float: "a number",
-        str: "one text",
-        Any: "a plain value",
-    }
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a plain value"}
     return kinds.get(kind, "a mapping")

@@ -8,15 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import (
-    MAX_SEED,
-    MAX_STEPS,
-    Purpose,
-    config_key,
-    dotted_keys,
-    result_key,
-    section,
-)
+from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, config_key, dotted_keys, result_key, section
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
