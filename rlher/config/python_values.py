@@ -22,19 +22,14 @@ def config_value(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, int | float | None):
         return value
-    if not isinstance(value, type) and not hasattr(value, "__qualname__"):
+    name = getattr(value, "__qualname__", None)
+    if name is None:
         raise UserError(
             f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
         )
-    return _import_path(value)
-
-
-def _import_path(code: Any) -> str:
-    """Return the ``module:name`` of a function or class, which a config records."""
-    name = getattr(code, "__qualname__", repr(code))
-    if code.__module__ == "__main__" or not name.isidentifier():
+    if value.__module__ == "__main__" or not name.isidentifier():
         raise UserError(
             f"{name} cannot be imported by name, as evaluating or resuming the run must; "
             "define it at the top level in a module of your own, not in the script or notebook that runs."
         )
-    return f"{code.__module__}:{name}"
+    return f"{value.__module__}:{name}"

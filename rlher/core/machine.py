@@ -1,6 +1,5 @@
 """The CPU, and its cores that this process may use."""
 
-import functools
 import os
 from pathlib import Path
 
@@ -13,7 +12,6 @@ def available_cores() -> int:
     return max(cores, 1)
 
 
-@functools.cache
 def cpu_info() -> dict[str, str]:
     """Return Linux's description of a CPU core, such as ``vendor_id`` and ``flags``; empty on other systems."""
     try:
