@@ -32,7 +32,7 @@ OTHER_VALUES = {"env": ("<file>.yaml", "<id>"), "recipe": ("<file>.yaml", "null"
 """Values of groups beside the names that can be listed."""
 MIN_TEXT_WIDTH = 30
 """Characters per line that a text has at least, also on a narrower terminal."""
-OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)"
+OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --help-all (list all keys)"
 
 
 def program_help() -> str:
@@ -62,19 +62,15 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
     lines += ["flags (each is a key too):", *_flag_lines(command)]
-    keys = [(key, field, value) for key, field, value in values_by_key(config_for_help(command, argv)) if "." in key]
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
             names = [*OTHER_VALUES.get(group, ()), *names_in_group(group)]
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
-    if with_keys and keys:
+    if with_keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
-        lines += [_entry(key, 34, f"{field.metadata['text']}{_limits(field, value)}") for key, field, value in keys]
-    elif keys:
-        groups = " ".join(f"{group}=" for group in command.groups)
-        choices = f", and the choices of {groups}" if groups else ""
-        lines += ["", f"{len(keys)} more keys, such as {keys[-1][0]}={choices}: --help-all"]
+        for key, field, value in values_by_key(config_for_help(command, argv)):
+            lines.append(_entry(key, 34, f"{field.metadata['text']}{_limits(field, value)}"))
     return "\n".join([*lines, "", OTHER_FLAGS])
 
 

@@ -83,7 +83,7 @@ def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     listed = run(plugin, "list")
     assert [text for text in ("An algorithm of a plugin", "near") if text not in listed.stdout] == []
     assert run(plugin, "greet").stdout == "greetings\n"
-    assert "tone.loud" in run(plugin, "greet", "--help").stdout
+    assert "tone.loud" in run(plugin, "greet", "--help-all").stdout
     words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
     trained = run(plugin, "train", "algo=mine", *words, "threads=1", "algo.delta=2")
     assert (trained.returncode, "delta 2" in trained.stdout) == (0, True), trained.stderr
