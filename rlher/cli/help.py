@@ -69,7 +69,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
-        for key, field, value in values_by_key(config_for_help(command, argv)):
+        for key, field, value in values_by_key(_config_for_help(command, argv)):
             lines.append(_entry(key, 34, f"{field.metadata['text']}{_limits(field, value)}"))
     return "\n".join([*lines, "", OTHER_FLAGS])
 
@@ -100,7 +100,7 @@ def _entry(name: str, size: int, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), **options)
 
 
-def config_for_help(command: Command, argv: Sequence[str]) -> Any:
+def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
     """Return the default config of a command, with the algorithm and environment that a command line chooses.
 
     :raises UserError: there is no such algorithm, or the file of the environment is invalid.
