@@ -1,7 +1,7 @@
 """Storage of studies: an Optuna journal file on this machine, or a database that several machines share.
 
 A command that cannot reach its database when it starts ends with an error. Later, commands and their workers wait: each
-call of :func:`retry_while_database_is_away` is repeated until the server is back.
+call of a storage is repeated until the server is back.
 """
 
 import os
@@ -15,7 +15,7 @@ import optuna
 import sqlalchemy.exc
 import tenacity
 from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
 from sqlalchemy.engine import make_url
@@ -41,7 +41,7 @@ BASELINE_ATTRIBUTE = "baseline"
 
 
 def open_storage(storage: str | None, folder: Path) -> BaseStorage:
-    """Open the journal in ``folder``, or the database of a URL.
+    """Open the journal in ``folder``, or the database of a URL, whose calls wait while it is away.
 
     :param storage: as :class:`rlher.config.tuning.OptimizeConfig` validates it.
     :raises UserError: the journal is damaged, the driver is missing or the server cannot be reached.
@@ -55,12 +55,16 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
-        return RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
+        database = get_storage(RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options))
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
         raise UserError(f"cannot use the storage {hide_password(storage)}: {reason}.") from error
     except Exception as error:  # Optuna, SQLAlchemy and drivers raise many kinds
         raise storage_error(storage, error) from error
+    for name in dir(BaseStorage):
+        if not name.startswith("_"):
+            setattr(database, name, retry_while_database_is_away(getattr(database, name)))
+    return database
 
 
 def storage_error(storage: str | None, error: BaseException) -> UserError:
@@ -135,7 +139,7 @@ retry_while_database_is_away = tenacity.retry(
     before_sleep=_warn_once,
     reraise=True,
 )
-"""Decorator of functions that use a storage: a call is repeated as a whole while the connection is lost."""
+"""Decorator of functions that use a database: a call is repeated while the connection is lost."""
 
 
 # ------------------------------------------------------------------------------------------ studies

@@ -24,7 +24,6 @@ from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import format_steps, has_score, score_of
-from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage, retry_while_database_is_away
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, failure_reason, rank_trials
@@ -71,7 +70,9 @@ class TrialJobs(JobSource):
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
         self._retry_lost_trials()
         for _ in range(min(free, count_unstarted(self.study, self.total))):
-            trial = ask(self.study, self._runner.space)
+            # If the connection breaks before the database replies, another trial exists, which nobody runs. It has no
+            # heartbeat, so it is retried as a lost one.
+            trial = self.study.ask(self._runner.space)
             self._running[trial.number] = trial
             record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
@@ -130,17 +131,6 @@ def _row(trial: FrozenTrial, labels: tuple[str, str], in_table: bool) -> Progres
 # ---------------------------------------------------------------------------------------- the life of a trial
 
 
-@retry_while_database_is_away
-def ask(study: Study, space: SearchSpace) -> Trial:
-    """Start a trial.
-
-    If the connection breaks before the database replies, a trial may exist that nobody runs. It has no heartbeat, so it
-    is retried as a lost one.
-    """
-    return study.ask(space)
-
-
-@retry_while_database_is_away
 def record_heartbeat(trial: Trial) -> None:
     """Record that the command of a trial is alive."""
     with contextlib.suppress(UpdateFinishedTrialError):  # another command took the trial for lost
@@ -150,15 +140,9 @@ def record_heartbeat(trial: Trial) -> None:
 def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
     """Record a running trial as failed, and queue it again unless it was retried ``max_retry`` times."""
     if _record_end(study, trial, TrialState.FAIL):
-        _queue_again(study, trial, max_retry)
+        RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
 
 
-@retry_while_database_is_away
-def _queue_again(study: Study, trial: Trial | FrozenTrial, max_retry: int | None) -> None:
-    RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
-
-
-@retry_while_database_is_away
 def _record_end(
     study: Study, trial: Trial | FrozenTrial, state: TrialState | None, value: float | None = None, **attributes: Any
 ) -> bool:

@@ -18,7 +18,7 @@ from rlher.training import start
 from rlher.training.evaluations import StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, retry_while_database_is_away
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import counted_trials
 
 
@@ -136,7 +136,6 @@ class PrunerReporter:
         if self.is_done or (not is_timed and self._is_pruned(rows)):
             raise StopTraining
 
-    @retry_while_database_is_away
     def _is_pruned(self, rows: EvaluationRows) -> bool:
         """Report the last evaluation to the pruner, and return whether it ends the trial."""
         value = score_run(rows).auc if self._config.objective == "auc" else rows[-1]["success_rate"]

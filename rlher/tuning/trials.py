@@ -9,7 +9,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, contains
-from rlher.tuning.study_storage import retry_while_database_is_away
 
 HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
@@ -17,7 +16,6 @@ REASON = "reason"
 """User attribute of a trial: why it failed."""
 
 
-@retry_while_database_is_away
 def counted_trials(study: Study) -> list[FrozenTrial]:
     """Return the trials that count towards the total. A trial that was retried does not count; its retry does."""
     trials = study.get_trials(deepcopy=False)

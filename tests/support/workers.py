@@ -13,7 +13,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.tuning.scoring import Score
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study, retry_while_database_is_away
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials
@@ -46,14 +46,8 @@ class QuadraticTrialRunner(TrialRunner):
         if trial.number == self.fails:
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
-        report(trial, x)
+        trial.report(x, 0)
         return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, share_at_target=0, saved_seconds=0)
-
-
-@retry_while_database_is_away
-def report(trial: Trial, x: float) -> None:
-    """Report a step, as trials of `rlher optimize` do, which wait for their database."""
-    trial.report(x, 0)
 
 
 def new_study(
