@@ -101,7 +101,7 @@ class RerunTrialRunner(TrialRunner):
             raise optuna.TrialPruned
         logs = self.folder / RERUNS / str(trial.number)
         seed_offset = RERUN_SEED_OFFSET + trial.params["seed"]
-        result, rows = self.train(self.candidates[number], seed_offset, logs, reporter=None)
+        result, rows = self.train(self.candidates[number], seed_offset, logs)
         success = float(result.final["success_rate"])
         return success, replace(score_run(rows, self.config.time_limit), success=success)
 

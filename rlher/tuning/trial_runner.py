@@ -1,5 +1,6 @@
 """Runs the trials of a study: trains with the parameters, reports to the pruner, and scores the result."""
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import RunResult, Status
 from rlher.training import start
-from rlher.training.evaluations import StopTraining
+from rlher.training.evaluations import OnEvaluation, StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
@@ -52,15 +53,14 @@ class TrialRunner(ABC):
         return f"trial {trial.number}", " ".join(shown)
 
     def train(
-        self, params: Mapping[str, Any], seed_offset: int, logs: Path, reporter: "PrunerReporter | None"
+        self, params: Mapping[str, Any], seed_offset: int, logs: Path, on_evaluation: OnEvaluation | None = None
     ) -> tuple[RunResult, EvaluationRows]:
         """Train the baseline with these parameters, and return the run's result and its evaluations.
 
         :param seed_offset: added to the seed of the config.
         :param logs: folder of the run.
-        :param reporter: None for a re-run, which the pruner does not see; it plays the final evaluation and keeps its
-            models.
-        :raises optuna.TrialPruned: the reporter stopped the run.
+        :param on_evaluation: called with the rows of all evaluations after each one; it may raise StopTraining. None
+            for a re-run, which the pruner does not see; it plays the final evaluation and keeps its models.
         :raises RunError: the run failed.
         """
         config = apply_params(side_by_side_config(self.config), params)
@@ -69,19 +69,17 @@ class TrialRunner(ABC):
         config = replace(config, checkpoint=CheckpointConfig(freq=None))
         rows: EvaluationRows = []
 
-        def on_evaluation(rows_so_far: EvaluationRows) -> None:
+        def keep_rows(rows_so_far: EvaluationRows) -> None:
             rows[:] = rows_so_far
-            if reporter:
-                reporter.report(rows)
+            if on_evaluation:
+                on_evaluation(rows)
 
         try:
-            _, result = start.train(config, self.command, on_evaluation, evaluate_at_end=reporter is None)
+            _, result = start.train(config, self.command, keep_rows, evaluate_at_end=on_evaluation is None)
         finally:
-            if reporter:  # the models of a hundred trials are gigabytes
+            if on_evaluation:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):
                     model.unlink()
-        if result.status is Status.STOPPED and not (reporter and reporter.is_done):
-            raise optuna.TrialPruned
         if not rows:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return result, rows
@@ -101,47 +99,39 @@ class SearchTrialRunner(TrialRunner):
         params = trial.params
         if not contains(self.space, params):  # they could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
-        reporter = PrunerReporter(trial, config)
+        evaluations = itertools.count()
+
+        def report(rows: EvaluationRows) -> None:
+            if self._is_decided(trial, next(evaluations), rows):
+                raise StopTraining
+
         logs = self.folder / "trials" / str(trial.number)
         scores: list[Score] = []
         episodes = 0  # that the success rate is measured on
         first = _count_same_params(trial) * config.n_seeds
         for seed_offset in range(first, first + config.n_seeds):
-            _, rows = self.train(params, seed_offset, logs, reporter)
+            result, rows = self.train(params, seed_offset, logs, report)
+            if result.status is Status.STOPPED and config.objective != "seconds":
+                raise optuna.TrialPruned
             scores.append(score_run(rows, config.time_limit))
             episodes += n_last_evaluations(len(rows)) * config.eval.episodes
         score = mean_score(scores)
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
+    def _is_decided(self, trial: Trial, step: int, rows: EvaluationRows) -> bool:
+        """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.
 
-class PrunerReporter:
-    """Reports the evaluations of a search's trial to the pruner, and stops runs that need no more steps."""
+        With ``objective=seconds`` nothing is pruned: a run ends at the target, or when its time is up.
 
-    def __init__(self, trial: Trial, config: OptimizeConfig) -> None:
-        self.is_done = False
-        """Whether the current run needs no more steps: it reached the target of ``seconds``, or its time is up."""
-        self._trial = trial
-        self._config = config
-        self._step = -1
-
-    def report(self, rows: EvaluationRows) -> None:
-        """Report the last of the current run's evaluations.
-
-        :raises StopTraining: the pruner ended the trial, or the run is done.
+        :param step: number of evaluations of the trial before it.
         """
-        self._step += 1
-        limit = self._config.time_limit
-        is_timed = self._config.objective == "seconds"
-        self.is_done = is_timed and (rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0)
-        if self.is_done or (not is_timed and self._is_pruned(rows)):
-            raise StopTraining
-
-    def _is_pruned(self, rows: EvaluationRows) -> bool:
-        """Report the last evaluation to the pruner, and return whether it ends the trial."""
-        value = score_run(rows).auc if self._config.objective == "auc" else rows[-1]["success_rate"]
-        self._trial.report(value, self._step)
+        if self.config.objective == "seconds":
+            limit = self.config.time_limit
+            return rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
+        value = score_run(rows).auc if self.config.objective == "auc" else rows[-1]["success_rate"]
+        trial.report(value, step)
         # The baseline is never pruned, because candidates are compared with it.
-        return BASELINE_ATTRIBUTE not in self._trial.user_attrs and self._trial.should_prune()
+        return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()
 
 
 def _count_same_params(trial: Trial) -> int:
