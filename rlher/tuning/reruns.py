@@ -18,7 +18,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of, score_run
-from rlher.tuning.search_space import SearchSpace, contains, decode, format_value
+from rlher.tuning.search_space import SearchSpace, decode, format_value
 from rlher.tuning.study_folder import RERUNS
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
 from rlher.tuning.trial_runner import TrialRunner
@@ -81,7 +81,7 @@ class RerunTrialRunner(TrialRunner):
     def describe(self, trial: FrozenTrial) -> tuple[str, str]:
         """Return the candidate that a re-run trains again, and the seed of its run."""
         params = trial.params
-        if not contains(self.space, params):  # it waits, or another program wrote it
+        if trial.distributions != self.space:  # it waits, or another program wrote it
             return super().describe(trial)
         seed = self.config.seed + RERUN_SEED_OFFSET + params["seed"]
         return f"re-run of {candidate_name(params['candidate'])}", f"seed={seed}"

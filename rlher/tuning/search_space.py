@@ -85,18 +85,6 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     return changed
 
 
-def contains(space: SearchSpace, params: Mapping[str, Any]) -> bool:
-    """Return whether a trial's parameters are those of the space, and each is one of its values."""
-    return params.keys() == space.keys() and all(_contains(space[key], value) for key, value in params.items())
-
-
-def _contains(distribution: BaseDistribution, value: Any) -> bool:
-    if isinstance(distribution, CategoricalDistribution):
-        return value in distribution.choices
-    assert isinstance(distribution, IntDistribution | FloatDistribution)
-    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
-
-
 def encode(value: Any) -> Any:
     """Return a value as Optuna's databases can store it: lists and mappings as JSON."""
     return value if value is None or isinstance(value, str | int | float) else json.dumps(value)

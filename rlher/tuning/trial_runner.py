@@ -18,7 +18,7 @@ from rlher.run.result import RunResult, Status
 from rlher.training import start
 from rlher.training.evaluations import OnEvaluation, StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
-from rlher.tuning.search_space import SearchSpace, apply_params, contains, format_value
+from rlher.tuning.search_space import SearchSpace, apply_params, format_value
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import counted_trials
 
@@ -97,7 +97,7 @@ class SearchTrialRunner(TrialRunner):
         """
         config = self.config
         params = trial.params
-        if not contains(self.space, params):  # they could name code
+        if trial.distributions != self.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         evaluations = itertools.count()
 

@@ -8,7 +8,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rlher.tuning.scoring import has_score, mean_score, score_of
-from rlher.tuning.search_space import SearchSpace, contains
+from rlher.tuning.search_space import SearchSpace
 
 HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
@@ -25,12 +25,12 @@ def counted_trials(study: Study) -> list[FrozenTrial]:
 
 
 def completed_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
-    """Return the completed trials that count, have a score, and have parameters of the search space.
+    """Return the completed trials that count, have a score, and were asked of the search space.
 
     Others were written by another program. They are ignored: a parameter such as ``env.modules`` would run any code.
     """
     completed = [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
-    return [trial for trial in completed if has_score(trial) and contains(space, trial.params)]
+    return [trial for trial in completed if has_score(trial) and trial.distributions == space]
 
 
 def count_unstarted(study: Study, total: int) -> int:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 import pandas as pd
@@ -17,6 +16,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
 from rlher.tuning import search
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, open_reruns, select_candidates
+from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trials import counted_trials
@@ -41,20 +41,19 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
 
 
 SPACE = {"n": IntDistribution(1, 8)}
+PARAMS = {"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_target": 1.0, "saved_seconds": 9.0}
 
 
-def stored(**changes: Any) -> FrozenTrial:
-    """Return a completed trial as rlher stores one, with some changes."""
-    trial = {"value": 1.0, "params": {"n": 4}, "user_attrs": SCORED} | changes
-    distributions = {key: CategoricalDistribution([value]) for key, value in trial["params"].items()}
-    return optuna.create_trial(**trial, distributions=distributions)
+def stored(params: dict, space: SearchSpace) -> FrozenTrial:
+    """Return a completed trial as rlher stores one."""
+    return optuna.create_trial(value=1.0, params=params, user_attrs=SCORED, distributions=space)
 
 
 @pytest.mark.parametrize("params", [{}, {"n": 4, "env.id": "evil:Env-v0"}, {"n": 99}, {"n": [1]}])
 def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
-    study.add_trial(stored(params=params))
+    study.add_trial(stored(params, {key: CategoricalDistribution([value]) for key, value in params.items()}))
     assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE_NUMBER: {}}
 
 
@@ -74,7 +73,7 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
     studies = []
 
     def stop(jobs: TrialJobs, *_: object) -> None:
-        jobs.study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
+        jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
         studies.append(jobs.study)
         raise KeyboardInterrupt
 
@@ -100,7 +99,7 @@ def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pyte
     def stop_in_the_reruns(jobs: TrialJobs, *_: object) -> None:
         if jobs.total == 4:
             raise KeyboardInterrupt
-        jobs.study.add_trial(stored(params={"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}))
+        jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
 
     monkeypatch.setattr(search, "run_jobs", stop_in_the_reruns)
     for name in ("best.yaml", "verdict.json"):
