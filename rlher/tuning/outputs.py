@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rlher.config.conf_files import conf_env, conf_files
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, flat_values
 from rlher.config.override_syntax import override_words
-from rlher.config.training import TrainConfig, side_by_side_config
+from rlher.config.training import TrainConfig, default_config, side_by_side_config
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
@@ -142,15 +142,10 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
 
     :param comments: lines for its head.
     """
-    defaults = _defaults(config)
+    name = config.env.label
+    env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
+    defaults = flat_values(replace(default_config(config), env=env))
     tuned = {key: value for key, value in compared_values(config, "recipe").items() if value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
-
-
-def _defaults(config: TrainConfig) -> dict[str, Any]:
-    """Return the values by dotted key of `rlher train algo=... env=... recipe=null`."""
-    name = config.env.label
-    env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
-    return flat_values(TrainConfig(type(config.algo)(config.algo.name), env))
