@@ -124,7 +124,7 @@ class Candidate:
     :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
     :param params: the trial's parameters; none for the baseline.
     :param scores: one a seed, with the success rate of the last model in the final evaluation.
-    :param gain: zero for the baseline, and before the comparison.
+    :param gain: zero for the baseline.
     """
 
     number: int
@@ -184,33 +184,29 @@ def compare_candidates(reruns: Study, candidates: ParamsByCandidate, config: Opt
 
     :return: empty if the baseline is left out, or every trial.
     """
-    loaded = [_load_candidate(reruns, number, params, config.rerun_seeds) for number, params in candidates.items()]
-    usable = {candidate.number: candidate for candidate in loaded if candidate}
+    scores: dict[int, dict[int, Score]] = {number: {} for number in candidates}
+    for trial in completed_trials(reruns, RERUN_SPACE):
+        number, seed = trial.params["candidate"], trial.params["seed"]
+        if number in candidates and seed < config.rerun_seeds:
+            scores[number][seed] = score_of(trial)
+    usable = {number: list(by_seed.values()) for number, by_seed in scores.items() if len(by_seed) >= 2}
     baseline = usable.pop(BASELINE_NUMBER, None)
     if baseline is None or (len(candidates) > 1 and not usable):
         return []
     confidence = 1 - (1 - CONFIDENCE) / max(len(usable), 1)
-    trials = [replace(trial, gain=_gain(trial, baseline, config, confidence)) for trial in usable.values()]
+    compared = [Candidate(BASELINE_NUMBER, candidates[BASELINE_NUMBER], baseline, Gain(0.0, 0.0, 0.0))]
+    for number, of_trial in usable.items():
+        compared.append(Candidate(number, candidates[number], of_trial, _gain(of_trial, baseline, config, confidence)))
 
     def rank(candidate: Candidate) -> tuple[float, float, bool]:
-        return candidate.gain.difference, -candidate.mean.steps, candidate is baseline
+        return candidate.gain.difference, -candidate.mean.steps, candidate.number == BASELINE_NUMBER
 
-    return sorted([baseline, *trials], key=rank, reverse=True)
-
-
-def _load_candidate(reruns: Study, number: int, params: Mapping[str, Any], n_seeds: int) -> Candidate | None:
-    """Return a candidate's completed re-runs; None if there are fewer than two."""
-    scores = {
-        trial.params["seed"]: score_of(trial)
-        for trial in completed_trials(reruns, RERUN_SPACE)
-        if trial.params["candidate"] == number and trial.params["seed"] < n_seeds
-    }
-    return Candidate(number, params, list(scores.values()), Gain(0.0, 0.0, 0.0)) if len(scores) >= 2 else None
+    return sorted(compared, key=rank, reverse=True)
 
 
-def _gain(candidate: Candidate, baseline: Candidate, config: OptimizeConfig, confidence: float) -> Gain:
-    """Return a candidate's difference to the baseline; greater is better."""
+def _gain(scores: list[Score], baseline: list[Score], config: OptimizeConfig, confidence: float) -> Gain:
+    """Return the difference of a trial's re-runs to those of the baseline; greater is better."""
     attribute = OBJECTIVES[config.objective].attribute
-    treated, control = ([getattr(score, attribute) for score in each.scores] for each in (candidate, baseline))
+    treated, control = ([getattr(score, attribute) for score in each] for each in (scores, baseline))
     episodes = config.eval.final_episodes if config.objective == "success" else None
     return Gain(*stats.difference_interval(treated, control, episodes, confidence))
