@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.grouping import Group, load_groups, number_of_seeds
+from rlher.analysis.grouping import Group, load_groups, mean_of_seeds, number_of_seeds
 from rlher.analysis.tables import MISSING, Cell, Table
 from rlher.config.command_keys import RunsConfig
 from rlher.core import stats
 from rlher.core.console import warn
-from rlher.core.stats import MIN_IQM_RUNS, MIN_SEEDS
+from rlher.core.stats import MIN_SEEDS
 from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE, TARGET_PERCENT
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -119,9 +119,7 @@ def summary_by_environment(groups: Sequence[Group]) -> Table:
 
 def _caption(seeds: pd.Series) -> str:
     """Return a text that explains the cells of :func:`summary_by_environment`, by the number of seeds of each."""
-    fewer = f" (mean if n < {MIN_IQM_RUNS})" if seeds.min() < MIN_IQM_RUNS else ""
-    mean = "mean" if seeds.max() < MIN_IQM_RUNS else f"interquartile mean{fewer}"
-    text = f"Final success rate in per cent: {mean} over {number_of_seeds(seeds)}"
+    text = f"Final success rate in per cent: {mean_of_seeds(seeds)} over {number_of_seeds(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
     return text

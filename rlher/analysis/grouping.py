@@ -15,6 +15,7 @@ from rlher.config.command_keys import RunsConfig, split_named_folder
 from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.stats import MIN_IQM_RUNS
 from rlher.core.writing import display_path
 from rlher.run.run_folder import CONFIG
 
@@ -49,6 +50,12 @@ def number_of_seeds(counts: Collection[int]) -> str:
     """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
     low, high = min(counts), max(counts)
     return f"{low}–{high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
+
+
+def mean_of_seeds(counts: Collection[int]) -> str:
+    """Return what :func:`rlher.core.stats.iqm` is of groups with these numbers of seeds, in words."""
+    fewer = f" (mean if fewer than {MIN_IQM_RUNS})" if min(counts) < MIN_IQM_RUNS else ""
+    return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
 
 
 Labelled = Iterable[tuple[str, LoadedRun]]

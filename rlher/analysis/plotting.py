@@ -2,7 +2,6 @@
 
 import io
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +10,21 @@ from typing import Any
 import matplotlib
 import matplotlib.style
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
-from rlher.analysis.grouping import load_groups, number_of_seeds, output_beside
+from rlher.analysis.grouping import load_groups, mean_of_seeds, number_of_seeds, output_beside
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
-from rlher.core.stats import MIN_IQM_RUNS, MIN_SEEDS
+from rlher.core.stats import MIN_SEEDS
 from rlher.core.writing import output_file
 from rlher.envs.rendering import has_display
 from rlher.evaluation.metrics import METRICS
@@ -162,7 +161,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     line_styles = choose_line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
     with matplotlib.rc_context(SETTINGS):
-        _draw_env(panel, curves, config, line_styles, config.title)
+        _draw_panel(panel, curves, config, line_styles, config.title)
         if config.legend == "inside":
             panel.legend(**INSIDE)
 
@@ -214,11 +213,11 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         panel.remove()
     line_styles = choose_line_styles(curves, config.colors)
     for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
-        _draw_env(panel, members, config, line_styles, config.title if len(by_env) == 1 else None)
+        _draw_panel(panel, members, config, line_styles, config.title if len(by_env) == 1 else None)
         if index % columns:
             panel.set_ylabel("")
     title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(curves, line_styles, with_seeds=not is_paper)
+    entries = _legend_entries(panels[: len(by_env)], curves, with_seeds=not is_paper)
     if config.legend == "above":
         legend_height = _draw_legend_above(figure, *entries, title)
         if not config.figsize:
@@ -232,38 +231,24 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
 
-def _draw_env(
-    panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles, title: str | None
-) -> None:
-    """Draw the curves of one environment, with the texts of a config.
-
-    :param title: None: name of the environment.
-    """
-    _draw_panel(panel, curves, X_COLUMNS[config.x], config.y, line_styles, config.style)
-    env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
-    panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
-    for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
-        if typed is not None:
-            _set_typed(text, typed)
-
-
 def _set_typed(text: Text, typed: str) -> None:
     """Set a text that the user typed. What is between dollar signs is a formula if matplotlib can draw it."""
     text.set_text(escape_control(typed))
     text.set_parse_math(is_mathtext(typed))
 
 
-def to_svg(curves: Sequence[GroupCurve], x: str, y: str, line_styles: LineStyles, with_legend: bool) -> str:
-    """Return one panel as an SVG element, without background and with selectable text.
+def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_legend: bool) -> str:
+    """Return one panel as an SVG element, without title and background, and with selectable text.
 
-    :param curves: curves of one environment; those without points are left out.
+    :param curves: curves of one environment over its steps; those without points are left out.
     :param line_styles: as :func:`choose_line_styles` returns them.
     """
     with matplotlib.style.context([*STYLE_SHEETS["screen"], SETTINGS, {"svg.fonttype": "none"}]):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
-        _draw_panel(figure.subplots(), curves, x, y, line_styles)
+        panel = figure.subplots()
+        _draw_panel(panel, curves, PlotConfig(y=y), line_styles, title="")
         if with_legend:
-            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries(curves, line_styles)))
+            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries([panel], curves)))
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -296,15 +281,20 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
 
 
 def _draw_panel(
-    panel: Axes, curves: Iterable[GroupCurve], x: str, y: str, line_styles: LineStyles, style: str = "screen"
+    panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles, title: str | None
 ) -> None:
-    """Draw each group: its runs as thin lines, their interquartile mean as a thick line, and its interval as a band."""
-    x_axis, y_axis = axis_of(x), axis_of(y)
+    """Draw the groups of one environment: runs as thin lines, their interquartile mean as a thick one, and its band.
+
+    :param config: axes, their texts, and style.
+    :param title: None: name of the environment.
+    """
+    x_axis, y_axis = axis_of(X_COLUMNS[config.x]), axis_of(config.y)
     drawn = [curve for curve in curves if curve.run_curves]
+    has_room = len(drawn) <= MAX_WITH_RUNS and config.style != "paper"
     for curve in drawn:
         line_style, summary = line_styles[curve.group.label], curve.summary
         color = line_style["color"]
-        if _shows_runs(curve, len(drawn), style):
+        if curve.n_seeds > 1 and (has_room or not curve.has_band):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
@@ -316,40 +306,33 @@ def _draw_panel(
     if y_axis.is_rate:
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    if x != "wall_seconds":
+    if config.x != "wall":
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k
     panel.locator_params(nbins=5)
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
-
-
-def _shows_runs(curve: GroupCurve, groups: int, style: str = "screen") -> bool:
-    """Return whether the runs of a group are drawn as thin lines, in a panel with this number of groups."""
-    has_room = groups <= MAX_WITH_RUNS and style != "paper"
-    return curve.n_seeds > 1 and (has_room or not curve.has_band)
+    env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
+    panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
+    for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
+        if typed is not None:
+            _set_typed(text, typed)
 
 
 def _legend_entries(
-    curves: Sequence[GroupCurve], line_styles: LineStyles, with_seeds: bool = True
-) -> tuple[list[Line2D], list[str]]:
-    """Return the lines of a legend and their texts, one for each group."""
-    lines, texts = [], []
-    for label, line_style in line_styles.items():
-        members = [curve for curve in curves if curve.group.label == label and curve.run_curves]
-        if not members:
-            continue
-        line = Line2D([], [], **line_style)
-        if all(len(curve.summary) == 1 for curve in members):
-            line.set(linestyle="", marker="o")
-        lines.append(line)
-        if with_seeds:
-            label += f" ({number_of_seeds([curve.n_seeds for curve in members])})"
-        texts.append(textwrap.fill(escape_control(label), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
-    return lines, texts
+    panels: Iterable[Axes], curves: Sequence[GroupCurve], with_seeds: bool = True
+) -> tuple[list[Artist], list[str]]:
+    """Return the thick lines of panels and their texts for a legend, one for each group."""
+    lines = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    texts = []
+    for label in lines:
+        seeds = [curve.n_seeds for curve in curves if curve.group.label == label and curve.run_curves]
+        text = f"{label} ({number_of_seeds(seeds)})" if with_seeds else label
+        texts.append(textwrap.fill(escape_control(text), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
+    return list(lines.values()), texts
 
 
-def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], title: str | None = None) -> float:
+def _draw_legend_above(figure: Figure, lines: list[Artist], texts: list[str], title: str | None = None) -> float:
     """Draw a legend above all panels, in as many columns as fit, and return its height in inches."""
     place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
     for columns in range(max(len(texts), 1), 0, -1):
@@ -365,16 +348,12 @@ def _draw_legend_above(figure: Figure, lines: list[Line2D], texts: list[str], ti
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
     """Return a text that explains the lines and bands of charts, one for each environment."""
     seeds = {curve.n_seeds for curve in curves}
-    groups = Counter(curve.group.env for curve in curves if curve.run_curves)
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]
     else:
-        iqm = "interquartile mean over seeds" if max(seeds) >= MIN_IQM_RUNS else "mean over seeds"
-        fewer = f", mean of fewer than {MIN_IQM_RUNS}" if min(seeds) < MIN_IQM_RUNS <= max(seeds) else ""
-        has_thin_lines = any(_shows_runs(curve, groups[curve.group.env]) for curve in curves)
         wilson = ", at least Wilson's over all episodes" if y in EVALUATION_RATES else ""
         band = f"No band: an interval needs {MIN_SEEDS} seeds."
         if any(curve.has_band for curve in curves):
             band = f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds{wilson}."
-        parts = [f"Thick line: {iqm}{fewer}.", "Thin lines: seeds." if has_thin_lines else "", band]
-    return " ".join(filter(None, [*parts, f"Smoothed over {smooth} points." if smooth > 1 else ""]))
+        parts = [f"Thick line: {mean_of_seeds(seeds)} over seeds.", "Thin lines, where drawn: seeds.", band]
+    return " ".join(parts + [f"Smoothed over {smooth} points."] * (smooth > 1))

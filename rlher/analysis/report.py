@@ -139,8 +139,8 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
         small = [aggregate(curve.group, X, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # else the chart shows nothing
-            training[column] = Markup(to_svg(small, X, column, line_styles, with_legend=False))
-    return env, Markup(to_svg(curves, X, Y, line_styles, with_legend=True)), training
+            training[column] = Markup(to_svg(small, column, line_styles, with_legend=False))
+    return env, Markup(to_svg(curves, Y, line_styles, with_legend=True)), training
 
 
 def _duration(run: LoadedRun) -> str:
