@@ -25,15 +25,14 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 def load_compared(config: RunsConfig) -> list[Group]:
     """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config.runs, config.logs, config.by)
-    if note := few_seeds_message(groups):
-        warn(note)
+    warn_of_few_seeds(groups)
     return groups
 
 
-def few_seeds_message(groups: Iterable[Group]) -> str:
-    """Return a message that names the groups with too few seeds for an interval, empty if there are none."""
-    few = [group.name for group in groups if len(group.runs) < MIN_SEEDS]
-    return f"fewer than {MIN_SEEDS} seeds, so no interval, probability or profile for {'; '.join(few)}." if few else ""
+def warn_of_few_seeds(groups: Iterable[Group]) -> None:
+    """Name the groups with too few seeds for an interval, if there are any."""
+    if few := [group.name for group in groups if len(group.runs) < MIN_SEEDS]:
+        warn(f"fewer than {MIN_SEEDS} seeds, so no interval, probability or profile for {'; '.join(few)}.")
 
 
 def final_success_rates(group: Group) -> np.ndarray:

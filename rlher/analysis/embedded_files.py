@@ -4,7 +4,6 @@ import base64
 import mimetypes
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from rlher.core.console import warn
 from rlher.core.errors import first_line
@@ -18,19 +17,9 @@ CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
 """Clips of a run folder."""
 
 
-class EmbeddedFile(NamedTuple):
-    """A file inside the page.
-
-    :param uri: its content, ``data:video/mp4;base64,...``.
-    """
-
-    path: Path
-    uri: str
-
-
-def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
-    """Embed pictures or clips up to :data:`MAX_TOTAL_BYTES`."""
-    embedded = []
+def embed(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return the content of pictures or clips, up to :data:`MAX_TOTAL_BYTES`, as ``data:video/mp4;base64,...``."""
+    embedded = {}
     bytes_left = MAX_TOTAL_BYTES
     for path in paths:
         try:
@@ -41,7 +30,7 @@ def embed(paths: Iterable[Path]) -> list[EmbeddedFile]:
             continue
         bytes_left -= len(content)
         kind, _ = mimetypes.guess_type(path.name)
-        embedded.append(EmbeddedFile(path, f"data:{kind};base64,{base64.b64encode(content).decode()}"))
+        embedded[path] = f"data:{kind};base64,{base64.b64encode(content).decode()}"
     return embedded
 
 

@@ -1,29 +1,26 @@
 """Write the HTML report, a page that needs no other file; all text is escaped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import resources
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rlher import __version__
-from rlher.analysis.comparison import few_seeds_message, tables
+from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
-from rlher.analysis.embedded_files import EmbeddedFile, clips_of, embed
+from rlher.analysis.embedded_files import clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import LoadedStudy, read_study
-from rlher.analysis.tables import MISSING, Table
+from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
-from rlher.config.override_syntax import override_text
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten
@@ -51,6 +48,7 @@ REPORTED = (
 def write_report(config: ReportConfig, command: str) -> Path:
     """Write an HTML file that needs no other file and no network, and return its path.
 
+    :param command: the command line of the report.
     :raises UserError: there are no runs, or the page cannot be written.
     """
     path = Path(config.output or output_beside(config, "report.html"))
@@ -60,10 +58,25 @@ def write_report(config: ReportConfig, command: str) -> Path:
     with collected_warnings() as notes:
         studies = [read_study(folder) for folder in folders.values()]
         groups = _groups(config, studies)
+        warn_of_few_seeds(groups)
         clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
         comparison = tables(groups)
-    subjects = dict.fromkeys([*(group.env for group in groups), *(study.name for study in studies)])
-    page = render(config.title or ", ".join(subjects), groups, comparison, studies, clips, notes, command)
+    curves = [aggregate(group, X, Y) for group in groups]
+    envs = list(dict.fromkeys(group.env for group in groups))
+    page = _render(
+        title=config.title or ", ".join([*envs, *(study.name for study in studies)]),
+        notes=notes,
+        report_command=command,
+        runs=[run for group in groups for run in group.runs],
+        groups=groups,
+        names=[group.name if len(envs) > 1 else group.label for group in groups],
+        charts=[_charts(env, curves) for env in envs],
+        caption=caption(curves, Y),
+        tables=comparison,
+        clips=clips,
+        studies=studies,
+        configuration=configuration(groups) if groups else (),
+    )
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")
@@ -86,45 +99,21 @@ def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
     return groups
 
 
-def render(
-    title: str,
-    groups: Sequence[Group],
-    comparison: Sequence[Table],
-    studies: Sequence[LoadedStudy],
-    clips: Sequence[EmbeddedFile],
-    notes: Sequence[str],
-    command: str,
-) -> str:
+def _render(**content: Any) -> str:
     """Return the page as HTML.
 
-    :param groups: runs to compare; may be empty.
-    :param comparison: tables of the runs.
-    :param notes: warnings about the runs, shown on the page.
-    :param command: the command line of the report.
+    :param content: variables of the template ``report.html``.
     """
-    curves = [aggregate(group, X, Y) for group in groups]
-    envs = list(dict.fromkeys(group.env for group in groups))
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = template.from_string(_read("report.html")).render(
-        title=title,
-        notes=notes,
+    files = PackageLoader("rlher.analysis", "")
+    templates = Environment(
+        loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page = templates.get_template("report.html").render(
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        report_command=command,
-        style=Markup(_read("report.css")),
-        script=Markup(_read("report.js")),  # the buttons beside commands
-        runs=[run for group in groups for run in group.runs],
-        groups=groups,
-        names=[group.name if len(envs) > 1 else group.label for group in groups],
-        charts=[_charts(env, curves) for env in envs],
-        caption=caption(curves, Y),
-        few_seeds_message=few_seeds_message(groups),
-        tables=comparison,
-        clips=clips,
-        studies=studies,
-        configuration=configuration(groups) if groups else (),
         commands=read_commands,
         duration=_duration,
+        **content,
     )
     # A copied command would bring control characters to a terminal.
     return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
@@ -149,17 +138,13 @@ def _duration(run: LoadedRun) -> str:
     return "" if np.isnan(seconds) else f", {format_seconds(seconds)}"
 
 
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
-
-
 def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
 
     Each table has a row per key and a column per group, with the distinct values of its runs as text. Differing keys
     that distinguish agents come first, then seed and versions.
     """
-    runs = pd.DataFrame([dict(_values(run)) for group in groups for run in group.runs]).fillna(MISSING)
+    runs = pd.DataFrame([_values(run) for group in groups for run in group.runs]).fillna(MISSING)
     names = sorted(map(str, runs), key=lambda name: not separates_groups(name))
     runs = runs[names]
     numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
@@ -168,20 +153,9 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[differs], table[~differs]
 
 
-def _values(run: LoadedRun) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a run's config and ``meta.json`` except those that always differ, with their values as text."""
+def _values(run: LoadedRun) -> dict[str, str]:
+    """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     meta = read_json(run.folder / METADATA).items()
     described = {name: value for name, value in meta if name not in ("started", "seed", "experiment")}
-    for key, value in chain(run.values.items(), flatten({"meta": described})):
-        if key not in (*LABEL_KEYS, "logs", "meta"):
-            yield key, _value_text(value)
-
-
-def _value_text(value: Any) -> str:
-    """Return a value of a file as text, which may be one that no command line can have."""
-    if isinstance(value, str | dict):
-        return str(value)
-    try:
-        return override_text(value)
-    except UserError:
-        return str(value)
+    values = run.values | dict(flatten({"meta": described}))
+    return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.analysis.embedded_files import EmbeddedFile, embed
+from rlher.analysis.embedded_files import embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.reading import read_json, read_table, read_text
@@ -21,6 +21,7 @@ class LoadedStudy:
     :param counts: number of trials by state.
     :param candidates: results of the re-runs as text, best first.
     :param trials: ``trials.csv`` as text, without empty columns.
+    :param pictures: content of each picture, as :func:`embed` returns it.
     """
 
     folder: Path
@@ -30,7 +31,7 @@ class LoadedStudy:
     best: str
     command: str
     trials: pd.DataFrame
-    pictures: list[EmbeddedFile]
+    pictures: dict[Path, str]
 
 
 def read_study(folder: Path) -> LoadedStudy:
