@@ -58,8 +58,7 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     space: SearchSpace = {}
     for key, leaf in _leaves(_read(name)):
         if is_yaml_path(name):
-            for choice in leaf.get("choices") or []:
-                require_trusted_code(Path(name), {key: choice}, config.trust_code)
+            require_trusted_code(Path(name), {key: leaf.get("choices")}, config.trust_code)
         if config.algo.name in leaf.pop("only", [config.algo.name]):
             space[key] = _distribution(key, leaf, config)
     return space
@@ -147,12 +146,10 @@ def _range(key: str, leaf: dict[str, Any], baseline_value: Any) -> tuple[BaseDis
     ends: list[Any] = [leaf.get("low"), leaf.get("high")]
     if None in map(finite_float, ends):
         raise ValueError(f"{key} needs choices, or low and high as numbers")
-    log = bool(leaf.get("log"))
-    if ends[0] >= ends[1] or (log and ends[0] <= 0):
-        raise ValueError(f"{key} needs low < high{', and both above 0' if log else ''}")
-    if log and baseline_value <= 0:
-        raise ValueError(f"{key} is {baseline_value} in the baseline; set it above 0, or leave out log: true")
     low, high = min(*ends, baseline_value), max(*ends, baseline_value)
+    log = bool(leaf.get("log"))
+    if log and low <= 0:
+        raise ValueError(f"{key}, {baseline_value} in the baseline, has to be above 0; or leave out log: true")
     if isinstance(baseline_value, int):
         return IntDistribution(int(low), int(high), log), [low, high]
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
