@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -26,7 +26,7 @@ from rlher.config.training import LauncherConfig, TrainConfig, side_by_side_conf
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.reading import finite_float, read_json, read_text
+from rlher.core.reading import read_json, read_text
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import user_error_on_write
 from rlher.jobs.job_pool import Pool, run_jobs
@@ -84,28 +84,25 @@ class SweepRun:
         """Why it failed, and where its output is."""
         return f"{self.name} failed: {str(self.error).rstrip('.')}; its output is in {self.log_path}."
 
-    def last_evaluation(self) -> dict[str, Any]:
+    def last_evaluation(self) -> Mapping[str, Any]:
         """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
-        last: dict[str, Any] = {}
         if self.folder is None:
-            return last
+            return {}
         if self.state is Status.FINISHED:
-            last = read_json(self.folder / RESULT)
-        else:
-            rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
-            with contextlib.suppress(ValueError, TypeError):  # the file may be damaged
-                last = {name: float(value) for name, value in (rows[-1] if rows else {}).items() if value}
-        return {name: value for name, value in last.items() if finite_float(value) is not None}
+            return read_json(self.folder / RESULT)
+        rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
+        return rows[-1] if rows else {}
 
     def row(self) -> ProgressRow:
         """Return the row of the progress table."""
         last = self.last_evaluation()
-        cells = ("0", "–", "–")
-        if last.keys() >= {"timesteps", "success_rate", "mean_reward"}:
-            cells = (f"{last['timesteps']:,.0f}", f"{last['success_rate']:.1%}", f"{last['mean_reward']:.2f}")
+        steps, cells = 0.0, ("0", "–", "–")
+        with contextlib.suppress(KeyError, ValueError, TypeError):  # there is none, or the file is damaged
+            steps, success, reward = (float(last[name]) for name in ("timesteps", "success_rate", "mean_reward"))
+            cells = (f"{steps:,.0f}", f"{success:.1%}", f"{reward:.2f}")
         started = self.state != WAITING
         ended = self.state in (Status.FAILED, Status.FINISHED)
-        share = 1 if ended else min(last.get("timesteps", 0) / max(self.config.total_timesteps, 1), 0.99)
+        share = 1 if ended else min(steps / max(self.config.total_timesteps, 1), 0.99)
         reason = str(self.error or "")
         return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=reason)
 
