@@ -62,7 +62,19 @@ class LoadedRun:
         Each column is there with and without its section, as ``rollout/object_moved`` and ``object_moved``. Its
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
-        return _read_log(self.folder / TRAINING_LOG, self.evaluations)
+        try:
+            rows = _numbers(read_table(self.folder / TRAINING_LOG))
+        except (OSError, ValueError, OverflowError):
+            return pd.DataFrame()
+        if "time/total_timesteps" not in rows:
+            return pd.DataFrame()
+        log = rows.groupby("time/total_timesteps").last().reset_index(names="timesteps")  # last number of each column
+        log = log.assign(**{without_section(name): log[name] for name in map(str, log)})
+        for name in ("wall_seconds", "updates"):
+            if name in self.evaluations:
+                known = self.evaluations.dropna(subset=name)
+                log[name] = np.interp(log["timesteps"], [0, *known["timesteps"]], [0, *known[name]], right=np.nan)
+        return log
 
     def points(self, x: str, y: str) -> pd.Series:
         """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
@@ -137,9 +149,8 @@ def run_folders(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        is_checkout = Path(folder) == path and path.resolve() == BENCHMARK.parent
-        skipped = ("optuna", BENCHMARK.name) if is_checkout else ("optuna",)
-        subfolders[:] = sorted((name for name in subfolders if name not in skipped), key=_natural_key)
+        read = [name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK]
+        subfolders[:] = sorted(read, key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
             yield Path(folder)
@@ -206,23 +217,6 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with NaN in place of text, infinity and numbers that cannot be drawn."""
     numbers = table.apply(pd.to_numeric, errors="coerce")
     return numbers.where(numbers.abs() < MAX_VALUE)
-
-
-def _read_log(path: Path, evaluations: pd.DataFrame) -> pd.DataFrame:
-    """Return a ``progress.csv`` as :attr:`LoadedRun.log`."""
-    try:
-        rows = _numbers(read_table(path)).rename(columns={"time/total_timesteps": "timesteps"})
-    except (OSError, ValueError, OverflowError):
-        return pd.DataFrame()
-    if "timesteps" not in rows:
-        return pd.DataFrame()
-    log = rows.groupby("timesteps", as_index=False).last()  # the last number of each column
-    log = log.assign(**{without_section(name): log[name] for name in map(str, log)})
-    for name in ("wall_seconds", "updates"):
-        if name in evaluations:
-            known = evaluations.dropna(subset=name)
-            log[name] = np.interp(log["timesteps"], [0, *known["timesteps"]], [0, *known[name]], right=np.nan)
-    return log
 
 
 def without_section(column: str) -> str:

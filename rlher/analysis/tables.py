@@ -12,6 +12,7 @@ from rlher.core.console import UNLIMITED_WIDTH, text_table
 
 MISSING = "–"
 
+
 def _markdown(cell: str) -> str:
     """Return a text without HTML and links: names come from run folders, which may be somebody else's."""
     return html.escape(cell, quote=False).replace("|", r"\|").replace("](", r"]\(")
