@@ -75,23 +75,12 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
-    if by or not _are_groups(sources):
-        without_copies = {run.folder.resolve(): run for run in chain(*runs_by_source)}
-        return group_runs(list(without_copies.values()), by)
-    labelled: list[tuple[str, LoadedRun]] = []
-    for (_, name), label, runs in zip(sources, folder_labels([*sources.values()]), runs_by_source, strict=True):
-        labelled += [(name or label, run) for run in runs]
-    return _make_groups(labelled)
-
-
-def _are_groups(sources: Collection[tuple[Path, str]]) -> bool:
-    """Return whether each source is a group: a source has a name, or several are given that are folders of runs.
-
-    :param sources: folders and their names, which may be empty.
-    """
-    has_names = any(name for _, name in sources)
-    has_only_runs = all((folder / CONFIG).exists() for folder, _ in sources)
-    return has_names or (len(sources) > 1 and not has_only_runs)
+    names = [name for _, name in sources]
+    are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
+    if by or (not any(names) and (len(sources) == 1 or are_runs)):
+        return group_runs([*chain(*runs_by_source)], by)
+    labels = [name or label for name, label in zip(names, folder_labels([*sources.values()]), strict=True)]
+    return _make_groups((label, run) for label, runs in zip(labels, runs_by_source, strict=True) for run in runs)
 
 
 def output_beside(config: RunsConfig, name: str) -> Path:
