@@ -53,8 +53,8 @@ LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name f
 class SweepRun:
     """A run of a sweep.
 
-    :param name: the overrides in which it differs from other runs of the sweep, such as ``seed=3``. Of a single run it
-        is all overrides.
+    :param name: the overrides in which it differs from other runs of the sweep, such as ``seed=3``; all overrides if
+        there are none.
     :param command_line: the command line of this run alone, for the run folder.
     :param error: why it failed.
     """
@@ -186,12 +186,11 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
 
 def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone."""
-    words_of_runs = [override_words(overrides) for overrides, _ in composed]
-    has_differences = any(words != words_of_runs[0] for words in words_of_runs)
-    common = set(words_of_runs[0]).intersection(*words_of_runs) if has_differences else set()
+    common = set.intersection(*(set(override_words(overrides)) for overrides, _ in composed))
     runs = []
     for overrides, config in composed:
-        name = " ".join(word for word in override_words(overrides) if word not in common)
+        all_words = override_words(overrides)
+        name = " ".join([word for word in all_words if word not in common] or all_words)
         words = override_words({key: value for key, value in overrides.items() if key not in LAUNCHER_KEYS})
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
