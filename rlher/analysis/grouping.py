@@ -198,7 +198,6 @@ def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
 
     keys: dict[tuple[int, ...], str] = {}
     for key in sorted(map(str, table), key=rank):
-        values = table[key].tolist()
-        first_runs = tuple(values.index(value) for value in values)  # for each run the first one with its value
-        keys.setdefault(first_runs, key)
+        division = tuple(table[key].factorize()[0])  # number of the value of each run, in order of appearance
+        keys.setdefault(division, key)
     return sorted(keys.values())
