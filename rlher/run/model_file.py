@@ -6,6 +6,7 @@ run any code. So the model is rebuilt from the run's config, and only tensors ar
 
 import io
 import json
+import pickle
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, RunError, UserError, first_line, unreadable
+from rlher.core.errors import DamagedFile, RunError, UserError, damaged_if_it_raises
 from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import write_bytes
 
@@ -49,31 +50,31 @@ def to_bytes(model: OffPolicyAlgorithm) -> bytes:
 
 
 @contextmanager
-def _as_user_error(path: Path) -> Iterator[None]:
-    """Turn the errors of reading a model file into UserErrors that name it."""
+def _open(file: Path | io.BytesIO) -> Iterator[tuple[zipfile.ZipFile, Path]]:
+    """Open a model file, and turn the errors of reading it into UserErrors that name it.
+
+    :return: the open file, and its path for messages.
+    """
+    path = file if isinstance(file, Path) else Path("the model in memory")
+    if isinstance(file, Path) and not file.exists():
+        raise UserError(f"there is no model file {path}.")
+    with damaged_if_it_raises(path), open_zip(file) as archive:
+        try:
+            yield archive, path
+        except pickle.UnpicklingError as error:  # its message advises to load the file without this check
+            raise ValueError("it holds something other than weights") from error
+
+
+@contextmanager
+def _misfit_as_user_error(path: Path) -> Iterator[None]:
+    """Turn the errors of torch and Stable-Baselines3 about weights of another model into UserErrors."""
     try:
         yield
-    except (UserError, MemoryError):
-        raise
-    except PermissionError as error:
-        raise unreadable(path, error) from None
-    except FileNotFoundError:
-        raise UserError(f"there is no model file {path}.") from None
-    except (zipfile.BadZipFile, EOFError, OSError, KeyError) as error:  # KeyError: a file is missing in the zip
-        raise DamagedFile(path, first_line(error)) from error
-    except (RuntimeError, ValueError, AttributeError, TypeError) as error:
-        reason = _misfit(error) if "state_dict" in str(error) else first_line(error)
+    except (RuntimeError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[-1].strip()[:160].rstrip(".")
+        if NORMALIZER in str(error):
+            reason = "only one of them was made with normalize.enabled=true"
         raise UserError(f"{path} does not fit the config: {reason}.") from error
-    except Exception as error:  # torch.load raises pickle.UnpicklingError for anything that is not a tensor
-        raise DamagedFile(path, f"it holds something other than weights ({type(error).__name__})") from error
-
-
-def _misfit(error: Exception) -> str:
-    """Return what torch found first in a model with other networks."""
-    if NORMALIZER in str(error):
-        return "only one of them was made with normalize.enabled=true"
-    details = [line.strip().rstrip(".") for line in str(error).splitlines()[1:] if line.strip()]
-    return f"its networks differ ({details[0][:160]})" if details else "its networks differ"
 
 
 def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
@@ -81,15 +82,15 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    path = file if isinstance(file, Path) else Path("the model in memory")
-    with _as_user_error(path), open_zip(file) as archive:
+    with _open(file) as (archive, path):
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
         is_complete = any(not name.startswith(ACTING_PREFIXES) for name in tensors)
         acting = {name for name in model.policy.state_dict() if name.startswith(ACTING_PREFIXES)}
-        if not is_complete and acting != tensors.keys():
-            raise ValueError("its networks differ")
-        model.policy.load_state_dict(tensors, strict=is_complete)
+        with _misfit_as_user_error(path):
+            if not is_complete and acting != tensors.keys():
+                raise ValueError("its networks differ")
+            model.policy.load_state_dict(tensors, strict=is_complete)
         if not all_finite(model):
             raise DamagedFile(path, "its weights are not finite")
 
@@ -113,17 +114,17 @@ def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _as_user_error(path), open_zip(path) as archive:
+    with _open(path) as (archive, _):
         _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
         if "ent_coef_optimizer" in parameters and getattr(model, "ent_coef_optimizer", None) is None:
             raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
-        model.set_parameters(parameters, exact_match=True, device=model.device)
-        if VARIABLES in archive.namelist():
-            for name, value in (read_tensors(archive.read(VARIABLES), model.device) or {}).items():
-                if name != FIXED_ENT_COEF:
-                    recursive_getattr(model, name).data.copy_(value)
+        variables = read_tensors(archive.read(VARIABLES), model.device) if VARIABLES in archive.namelist() else {}
+        with _misfit_as_user_error(path):
+            model.set_parameters(parameters, exact_match=True, device=model.device)
+            for name in (variables or {}).keys() - {FIXED_ENT_COEF}:
+                recursive_getattr(model, name).data.copy_(variables[name])
 
 
 def read_timesteps(path: Path) -> int:
@@ -131,7 +132,7 @@ def read_timesteps(path: Path) -> int:
 
     :raises UserError: the file is missing or damaged.
     """
-    with _as_user_error(path), open_zip(path) as archive:
+    with _open(path) as (archive, _):
         return int(json.loads(archive.read("data"))["num_timesteps"])
 
 
