@@ -39,23 +39,21 @@ class RestorableVecEnv(VecEnvWrapper):
         """How often lost processes were replaced."""
         self.actions: list[np.ndarray] = []
 
-    def rebuild(self, lost: WorkerLost | None = None) -> VecEnvObs:
-        """Build new environments, reset them, and return their observations (n_envs, …).
+    def rebuild(
+        self,
+        lost: WorkerLost | None = None,
+        build_number: int | None = None,
+        actions: Sequence[np.ndarray] = (),
+    ) -> VecEnvObs:
+        """Build environments, reset them, take actions, and return the last observations (n_envs, …).
 
         If a process is lost meanwhile, all are built again. The seeds follow from the run's seed, so that a run with
         the same losses repeats itself.
 
         :param lost: the loss of a process, if that is the reason to rebuild.
-        :raises RunError: processes were lost too often.
-        """
-        return self._start(lost=lost)
-
-    def _start(
-        self, build_number: int | None = None, actions: Sequence[np.ndarray] = (), lost: WorkerLost | None = None
-    ) -> VecEnvObs:
-        """Build environments and take actions, again after each loss of a process; return the last observations.
-
         :param build_number: number of the environments; those of the run's beginning have 0. None: the next one.
+        :param actions: (n_envs, …) of each step.
+        :raises RunError: processes were lost too often.
         """
         while True:
             if lost is not None:
@@ -77,10 +75,6 @@ class RestorableVecEnv(VecEnvWrapper):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments with :func:`~rlher.envs.vec_env.seed_envs`; the model calls this when it is built."""
         return seed_envs(self.venv, seed)
-
-    def repeat_actions(self, build_number: int, actions: Sequence[np.ndarray]) -> VecEnvObs:
-        """Build the ``build_number``-th environments, take actions, and return the last observations (n_envs, …)."""
-        return self._start(build_number, actions)
 
     def reset(self) -> VecEnvObs:
         """Reset all environments; build them again if a process is lost meanwhile."""

@@ -141,7 +141,7 @@ def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_repla
         assert envs.reset()["observation"].shape == (2, 1)
         assert (envs.restarts, envs.build_number) == (1, 1)
         expected = envs.step(NO_ACTIONS)[0]
-        repeated = envs.repeat_actions(1, [NO_ACTIONS])
+        repeated = envs.rebuild(build_number=1, actions=[NO_ACTIONS])
         assert (envs.restarts, repeated["desired_goal"].tolist()) == (2, expected["desired_goal"].tolist())
 
 
@@ -152,7 +152,7 @@ def test_episodes_that_are_repeated_do_not_reset_the_count_of_restarts():
         return envs
 
     with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs, pytest.raises(RunError, match="3 restarts"):
-        envs.repeat_actions(1, [NO_ACTIONS] * 60)
+        envs.rebuild(build_number=1, actions=[NO_ACTIONS] * 60)
 
 
 def test_a_worker_lost_while_environments_are_built_again_is_another_restart():

@@ -123,7 +123,7 @@ class Checkpointer:
         point, self._env_point = self._env_point, None
         if point is None:
             return
-        observations: Any = self._envs.repeat_actions(point.build_number, list(point.actions))
+        observations: Any = self._envs.rebuild(build_number=point.build_number, actions=list(point.actions))
         checkpoint_state.restore_generators(point.generators, self._model)
         is_equal = all(np.array_equal(values, point.observations.get(key, ())) for key, values in observations.items())
         if is_equal or len(point.actions) == 0:  # any observation can begin an episode
