@@ -1,6 +1,7 @@
 """The contract check: whether an environment has the properties that HER relies on."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -111,8 +112,7 @@ def require_goal_env(config: EnvConfig) -> CheckResult:
 def _check(result: CheckResult, seed: int = 0) -> None:
     """Add spaces, probed properties and findings to a result, as far as the environment raises no RunError."""
     config = result.config
-    env = CheckedEnv(make_base_env(config), config.id)
-    try:
+    with closing(CheckedEnv(make_base_env(config), config.id)) as env:
         spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
         result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
         result.findings += _interface(config, env)
@@ -121,8 +121,6 @@ def _check(result: CheckResult, seed: int = 0) -> None:
             result.config = fill_from_rollout(config, env, rollout)
             for check in CHECKS:
                 result.findings += check(result.config, env, rollout)
-    finally:
-        env.close()
 
 
 def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
@@ -167,23 +165,21 @@ def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) ->
 
 
 def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
-    if config.success_key is None:
-        if config.success_reward is not None:
-            yield Finding("ok", f"no success key; a reward of at least {config.success_reward:g} counts as success")
-            yield from _ends_on_success(config, env, rollout)
-            return
+    key = config.success_key
+    infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
+    without = [info for info in infos if key not in info]
+    if key is None and config.success_reward is None:
         yield Finding(
             "error",
             f"success is undefined: `info` has {_keys(rollout.infos[-1])}, and the reward is dense; put is_success "
             "into `info`, or set env.success_key or env.success_reward.",
         )
-        return
-    infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
-    if without := [info for info in infos if config.success_key not in info]:
-        yield Finding("error", f"env.success_key={config.success_key} is not in `info`, which has {_keys(without[0])}.")
-        return
-    yield Finding("ok", f"success is info[{config.success_key!r}]")
-    yield from _ends_on_success(config, env, rollout)
+    elif key is not None and without:
+        yield Finding("error", f"env.success_key={key} is not in `info`, which has {_keys(without[0])}.")
+    else:
+        reward_text = f"a reward of at least {config.success_reward}, as there is no success key"
+        yield Finding("ok", f"success is {reward_text if key is None else f'info[{key!r}]'}")
+        yield from _ends_on_success(config, env, rollout)
 
 
 def _ends_on_success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
@@ -294,12 +290,4 @@ def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
 
 
-CHECKS = (
-    _observations,
-    _success,
-    _time_limit,
-    _reward_agreement,
-    _reward_batches,
-    _reward_declarations,
-    _seeding,
-)
+CHECKS = (_observations, _success, _time_limit, _reward_agreement, _reward_batches, _reward_declarations, _seeding)
