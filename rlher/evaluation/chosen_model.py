@@ -70,7 +70,7 @@ class ChosenModel:
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
         with repeatable(seed), closing(make_env(self.run.config.env)) as env:
-            results = play_episodes(env, self.load_policy(env), episodes, seed)
+            results = play_episodes(env, self.load_policy(env), range(seed, seed + episodes))
             return {**self.identity, **summarize(list(with_bar(results, episodes)))}
 
 

@@ -7,8 +7,8 @@ is lost is replaced; why it was lost is found in :mod:`rlher.core.workers`.
 
 import io
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 
@@ -18,7 +18,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
 from rlher.evaluation.policies import load_model, make_policy, repeatable
-from rlher.evaluation.rollout import Episode, OnStep, play_episode
+from rlher.evaluation.rollout import Episode, OnStep, play_episodes
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -33,29 +33,21 @@ def wait_for_episodes(evaluation: EpisodeFutures) -> list[Episode]:
 
     :raises RunError: the environment failed, or its processes were lost too often.
     """
-    for batch in wait(evaluation, return_when=FIRST_EXCEPTION).done:
-        batch.result()  # raises the exception of a failed batch at once
     return [episode for batch in evaluation for episode in batch.result()]
 
 
-def play_seeds(
-    config: TrainConfig,
-    model_content: bytes,
-    seeds: Sequence[int],
-    on_episode: Callable[[Episode], None],
-    on_step: OnStep | None = None,
-) -> None:
-    """Play an episode for each seed in a new environment, in this process, on the CPU.
+def play_batch(
+    config: TrainConfig, model_content: bytes, seeds: Sequence[int], on_step: OnStep | None = None
+) -> Iterator[Episode]:
+    """Yield an episode for each seed, played in a new environment, in this process, on the CPU.
 
     :param model_content: content of a model file of the run.
-    :param on_episode: called with each episode when it is over.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
     """
     with repeatable(seeds[0]), closing(make_env(config.env)) as env:
         policy = make_policy(load_model(config, io.BytesIO(model_content), env))
-        for seed in seeds:
-            on_episode(play_episode(env, policy, seed, on_step))
+        yield from play_episodes(env, policy, seeds, on_step)
 
 
 class EvaluationService:
@@ -67,7 +59,8 @@ class EvaluationService:
 
     def play(self, model_content: bytes, seeds: Sequence[int]) -> None:
         """Report each episode when it is over, and progress at each step."""
-        play_seeds(self._config, model_content, seeds, on_episode=report_progress, on_step=lambda *_: report_progress())
+        for episode in play_batch(self._config, model_content, seeds, on_step=lambda *_: report_progress()):
+            report_progress(episode)
 
 
 class EvaluationWorkers:
@@ -94,11 +87,8 @@ class EvaluationWorkers:
         batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
         if self._threads:
             return [self._threads.submit(self._play, model_content, batch) for batch in batches]
-        finished: list[Episode] = []
-        for batch in batches:
-            play_seeds(self._config, model_content, batch, finished.append)
         future: Future[list[Episode]] = Future()
-        future.set_result(finished)
+        future.set_result([episode for batch in batches for episode in play_batch(self._config, model_content, batch)])
         return [future]
 
     def close(self) -> None:

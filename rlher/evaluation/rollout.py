@@ -1,7 +1,7 @@
 """Play episodes with a policy, with a progress bar."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -92,11 +92,11 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
 
 
 def play_episodes(
-    env: gym.Env, policy: Policy, episodes: int, seed: int, on_step: OnStep | None = None
+    env: gym.Env, policy: Policy, seeds: Iterable[int], on_step: OnStep | None = None
 ) -> Iterator[Episode]:
-    """Yield ``episodes`` episodes as they end, the first with ``seed``, the next with ``seed + 1`` and so on."""
-    for index in range(episodes):
-        yield play_episode(env, policy, seed + index, on_step)
+    """Yield the episode of each seed as it ends; the arguments are those of :func:`play_episode`."""
+    for seed in seeds:
+        yield play_episode(env, policy, seed, on_step)
 
 
 def with_bar(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:

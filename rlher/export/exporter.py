@@ -217,7 +217,7 @@ def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict
         if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
     note(f"  evaluating the model in {episodes} episodes")
-    return {**metrics.summarize(list(play_episodes(env, policy, episodes, seed))), "seed": seed}
+    return {**metrics.summarize(list(play_episodes(env, policy, range(seed, seed + episodes)))), "seed": seed}
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:

@@ -203,8 +203,8 @@ def _record_clip(run: RunFolder, steps: int, model_content: bytes) -> bool:
             policy = task_policy(
                 config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model_content), run_env))
             )
-            for _ in play_episodes(env, policy, CLIP_EPISODES, config.eval.seed, video):
-                pass
+            seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
+            list(play_episodes(env, policy, seeds, video))
     except (UserError, RunError) as error:
         warn(f"no clips are recorded: {error}")
         return False

@@ -52,7 +52,7 @@ def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.Mo
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
     with record_video(tmp_path / "video.mp4", env, config, 1, captions=False) as recorder:
-        list(play_episodes(env, lambda observation: np.zeros(2), 1, seed=0, on_step=recorder))
+        list(play_episodes(env, lambda observation: np.zeros(2), [0], on_step=recorder))
     env.close()
     assert not any(map(is_blank, read_frames(tmp_path / "video.mp4")))
 

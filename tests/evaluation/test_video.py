@@ -24,7 +24,7 @@ from tests.support.video import is_blank, read_frames
 def test_the_grid_fits_the_number_of_episodes(tmp_path: Path, episodes: int, grid: tuple[int, int]) -> None:
     path, env = tmp_path / "video.mp4", ThreeSteps((20, 60))
     with record_video(path, env, EnvConfig(), episodes) as recorder:
-        list(play_episodes(env, lambda observation: np.zeros(1), min(episodes, 5), seed=1, on_step=recorder))
+        list(play_episodes(env, lambda observation: np.zeros(1), range(1, 1 + min(episodes, 5)), on_step=recorder))
     height, width, _ = read_frames(path)[0].shape
     assert width == grid[0] * video.TILE_WIDTH + (grid[0] - 1) * video.GAP
     assert height == grid[1] * (160 + captions.HEIGHT) + (grid[1] - 1) * video.GAP
@@ -60,7 +60,7 @@ def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> N
     path, env = tmp_path / f"video{suffix}", ThreeSteps()
     config = EnvConfig(action_repeat=2)
     with record_video(path, env, config, 3, (2, 1), width=305, captions=False) as recorder:
-        assert len(list(play_episodes(env, lambda observation: np.zeros(1), 3, seed=1, on_step=recorder))) == 3
+        assert len(list(play_episodes(env, lambda observation: np.zeros(1), range(1, 4), on_step=recorder))) == 3
     frames = read_frames(path)
     assert len(frames) == 2 * (4 + 8), "two pages of four frames, the last one shown for 1.5 s, 5 frames a second"
     assert frames[0].shape == (500, 304, 3), "at most 305 wide; even sides, for H.264"
