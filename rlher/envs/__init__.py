@@ -4,6 +4,4 @@ Importing this package registers the environments of rlher with Gymnasium, and d
 ``*vec_env`` do.
 """
 
-import gymnasium as gym
-
-gym.register(id="BitFlipping-v0", entry_point="rlher.envs.bit_flipping:BitFlippingEnv")
+from rlher.envs import bit_flipping as bit_flipping

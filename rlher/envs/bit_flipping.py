@@ -1,4 +1,7 @@
-"""Bit flipping, the first experiment of the HER paper (Andrychowicz et al. 2017, section 4.1)."""
+"""Bit flipping, the first experiment of the HER paper (Andrychowicz et al. 2017, section 4.1).
+
+Importing this module registers it. An exported agent plays with a copy of this module, so nothing of rlher is imported.
+"""
 
 from typing import Any
 
@@ -93,3 +96,6 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
 
     def _observe(self) -> dict[str, np.ndarray]:
         return {"observation": self._bits.copy(), "achieved_goal": self._bits.copy(), "desired_goal": self._goal.copy()}
+
+
+gym.register("BitFlipping-v0", f"{__name__}:BitFlippingEnv")

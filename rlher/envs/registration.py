@@ -23,19 +23,19 @@ class EnvPackage:
     """A package that registers environments on import.
 
     :param ids: pattern of their ids.
-    :param simulator: the package that simulates them, if it is another one.
+    :param distributions: the names with which pip installs it and its simulator.
     :param extra: the extra of pip that installs it; None: every installation of rlher has it.
     """
 
     ids: str
-    simulator: str | None = None
+    distributions: tuple[str, ...]
     extra: str | None = None
 
 
 ENV_PACKAGES = {
-    "gymnasium_robotics": EnvPackage(r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka", simulator="mujoco"),
-    "highway_env": EnvPackage(r"parking"),
-    "panda_gym": EnvPackage(r"Panda", simulator="pybullet", extra="panda"),
+    "gymnasium_robotics": EnvPackage(r"Fetch|Hand|PointMaze|AntMaze|Adroit|Franka", ("gymnasium-robotics", "mujoco")),
+    "highway_env": EnvPackage(r"parking", ("highway-env",)),
+    "panda_gym": EnvPackage(r"Panda", ("panda-gym", "pybullet"), extra="panda"),
 }
 """The package of an id is imported first, because highway_env alone takes longer to import than most commands to run.
 

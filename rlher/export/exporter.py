@@ -230,10 +230,8 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
-    is_bit_flipping = entry_module(env.id) == bit_flipping.__name__
     return {
-        "env": env.id.rpartition(":")[2] if is_bit_flipping else env.id,  # rlher may stand before the colon
-        "entry_point": "bit_flipping:BitFlippingEnv" if is_bit_flipping else None,
+        "env": env.id.rpartition(":")[2],
         "modules": _registering_modules(env),
         "kwargs": env.kwargs,
         "max_episode_steps": env.max_episode_steps,
@@ -247,8 +245,10 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
 
 def _registering_modules(env: EnvConfig) -> list[str]:
     """Return the modules that register an environment, which must be registered already."""
-    package = entry_module(env.id).partition(".")[0]
-    return [*env.modules, *([package] if package not in ("gymnasium", "rlher", *env.modules) else [])]
+    module = entry_module(env.id)
+    registering = "bit_flipping" if module == bit_flipping.__name__ else module.partition(".")[0]
+    modules = dict.fromkeys([*env.modules, *env.id.split(":")[:-1], registering])
+    return [name for name in modules if name.partition(".")[0] != "rlher"]
 
 
 def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
@@ -258,7 +258,7 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     named_classes = leaves([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
     paths += [path for path in named_classes if isinstance(path, str) and ":" in path]
     modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
-    known = ("rlher", "torch", *LIBRARIES, *ENV_PACKAGES)
+    known = ("rlher", "torch", "gymnasium", "bit_flipping", *LIBRARIES, *ENV_PACKAGES)
     own = sorted(module for module in modules if module.partition(".")[0] not in known)
     notes = [UNTRAINED_CRITICS] if getattr(algo, "layer_norm_critics", False) else []
     notes += [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
@@ -270,10 +270,9 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
 
 def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
     """Return ``requirements.txt``: the installed versions of the packages that model and environment come from."""
-    modules = {"stable_baselines3", type(model).__module__.partition(".")[0], "torch", "gymnasium", "numpy"}
-    package = entry_module(env.id).partition(".")[0]
-    if package in ENV_PACKAGES:
-        modules |= {package, *filter(None, [ENV_PACKAGES[package].simulator])}
-    distributions = metadata.packages_distributions()
-    names = sorted({distributions[module][0].replace("_", "-") for module in modules if module in distributions})
-    return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in names)
+    names = {"stable-baselines3", "torch", "gymnasium", "numpy"}
+    if type(model).__module__.startswith("sb3_contrib."):
+        names.add("sb3-contrib")
+    if env_package := ENV_PACKAGES.get(entry_module(env.id).partition(".")[0]):
+        names.update(env_package.distributions)
+    return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in sorted(names))

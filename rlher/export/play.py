@@ -36,8 +36,6 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
     """
     for module in agent["modules"]:
         importlib.import_module(module)
-    if agent["entry_point"]:
-        gym.register(agent["env"], agent["entry_point"])
     limit = agent["max_episode_steps"]
     env = gym.make(agent["env"], max_episode_steps=limit, disable_env_checker=True, **agent["kwargs"])
     if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
