@@ -23,10 +23,10 @@ from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
+from rlher.core.machine import has_display
 from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
 from rlher.core.stats import MIN_SEEDS
 from rlher.core.writing import output_file
-from rlher.envs.rendering import has_display
 from rlher.evaluation.metrics import METRICS
 from rlher.run.run_folder import safe_name
 

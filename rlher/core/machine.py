@@ -1,6 +1,7 @@
-"""The CPU, and its cores that this process may use."""
+"""This computer: its CPU, the cores that this process may use, and whether it has a display."""
 
 import os
+import sys
 from pathlib import Path
 
 
@@ -10,6 +11,11 @@ def available_cores() -> int:
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         cores = min(cores, int(threads))
     return max(cores, 1)
+
+
+def has_display() -> bool:
+    """Return whether a window can be opened."""
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def cpu_info() -> dict[str, str]:

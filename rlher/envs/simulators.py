@@ -21,7 +21,7 @@ import numpy as np
 
 from rlher.config.environment import CameraConfig
 from rlher.core.errors import UserError, first_line
-from rlher.envs.rendering import has_display
+from rlher.core.machine import has_display
 
 MUJOCO_OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
 """MuJoCo's backends that need no display, and the library of each."""

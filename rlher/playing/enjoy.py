@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rlher.config.command_keys import EnjoyConfig
 from rlher.core.console import note
+from rlher.core.machine import has_display
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
-from rlher.envs.rendering import has_display
 from rlher.evaluation.rollout import Episode, play_episodes, with_bar
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 from rlher.playing.episode_sources import find_source

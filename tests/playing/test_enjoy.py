@@ -36,7 +36,7 @@ def test_a_grid_sets_the_number_of_episodes_and_captions_can_be_left_out(rlher, 
 
 
 def test_a_display_without_a_window_mode_gets_a_video(rlher, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlher.envs.rendering.has_display", lambda: True)
+    monkeypatch.setattr("rlher.core.machine.has_display", lambda: True)
     (run / "enjoy.mp4").unlink(missing_ok=True)
     assert rlher("enjoy", str(run), "--episodes", "1").code == 0
     assert (run / "enjoy.mp4").exists()
