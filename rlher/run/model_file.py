@@ -85,12 +85,10 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
     with _open(file) as (archive, path):
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
-        is_complete = any(not name.startswith(ACTING_PREFIXES) for name in tensors)
-        acting = {name for name in model.policy.state_dict() if name.startswith(ACTING_PREFIXES)}
         with _misfit_as_user_error(path):
-            if not is_complete and acting != tensors.keys():
-                raise ValueError("its networks differ")
-            model.policy.load_state_dict(tensors, strict=is_complete)
+            missing, unexpected = model.policy.load_state_dict(tensors, strict=False)
+            if differing := [*unexpected, *(name for name in missing if name.startswith(ACTING_PREFIXES))]:
+                raise ValueError(f"its networks differ in {differing[0]}")
         if not all_finite(model):
             raise DamagedFile(path, "its weights are not finite")
 
