@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -36,16 +37,13 @@ def describe_run(config: TrainConfig, experiment: dict[str, Any]) -> dict[str, A
     }
 
 
-def package_versions() -> dict[str, str | None]:
-    """Return the installed versions of the packages that results depend on, None for those that are missing."""
-    return {name: _version(name) for name in PACKAGES}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def package_versions() -> dict[str, str]:
+    """Return the installed versions of the packages that results depend on."""
+    versions = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def _git_state() -> dict[str, Any] | None:
