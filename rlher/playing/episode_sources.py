@@ -147,14 +147,10 @@ class CheckedController:
         """
         with run_errors_of(f"controller={self._name}"):
             returned = self._act(observation)
-        try:
             action = np.asarray(returned, dtype=self._space.dtype).reshape(self._space.shape or ())
-            if isinstance(self._space, spaces.Box):
-                action = np.clip(action, self._space.low, self._space.high)
-            is_valid = self._space.contains(action)
-        except (TypeError, ValueError):
-            is_valid = False
-        if not is_valid:
+        if isinstance(self._space, spaces.Box):
+            action = np.clip(action, self._space.low, self._space.high)
+        if not self._space.contains(action):
             raise RunError(f"controller={self._name} returned {returned!r}; it must return an action of {self._space}.")
         return action
 
