@@ -60,10 +60,17 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
         raise UserError(
             f"env.relay.enabled=true needs both ends of env.reward_range, which {config.id} does not have; set them."
         )
-    try:
-        return RelayGoals(env, config.relay, (low, high), training)
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    size = env.observation_space["desired_goal"].shape[0]  # type: ignore[index]
+    state_size = env.observation_space["observation"].shape[0]  # type: ignore[index]
+    for name, place in (("hand", config.relay.hand), ("object", config.relay.object)):
+        if len(place) != 2 or place[1] - place[0] != size or place[1] > state_size:
+            raise UserError(
+                f"env.relay.{name}={place} is not valid; use indices [first, end) of {size} of the {state_size} "
+                "entries of `observation`."
+            )
+    if len(config.relay.origin) != size:
+        raise UserError(f"env.relay.origin={config.relay.origin} is not valid; use {size} numbers, as goals have.")
+    return RelayGoals(env, config.relay, (low, high), training)
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:

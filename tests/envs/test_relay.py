@@ -6,7 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.config.environment import RelayConfig
+from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.core.errors import UserError
+from rlher.envs.make import make_env
 from rlher.envs.relay import RelayGoals
 
 ORIGIN = np.array([1.0, -2.0])
@@ -43,6 +45,9 @@ class PushEnv(gym.Env):
             "achieved_goal": self.object.copy(),
             "desired_goal": self.goal.copy(),
         }
+
+
+gym.register("PlanePush-v0", PushEnv)
 
 
 def relay(**keys) -> RelayConfig:
@@ -100,8 +105,9 @@ def test_a_reward_that_does_not_depend_on_the_goal_stays():
     ids=str,
 )
 def test_places_that_do_not_fit_the_goal_are_refused(keys: dict):
-    with pytest.raises(ValueError, match=f"env.relay.{next(iter(keys))}"):
-        RelayGoals(PushEnv(), replace(relay(), **keys), (-1.0, 0.0), True)
+    config = EnvConfig(id="PlanePush-v0", reward_range=[-1.0, 0.0], relay=replace(relay(), **keys))
+    with pytest.raises(UserError, match=f"env.relay.{next(iter(keys))}"):
+        make_env(config)
 
 
 def test_compute_reward_takes_batches_of_both_kinds():
