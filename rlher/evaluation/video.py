@@ -2,9 +2,10 @@
 
 import errno
 import re
+import subprocess
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,12 @@ BACKGROUND, GAP = 24, 4
 LAST_FRAME_SECONDS = 1.5
 """Seconds for which the last frame of a page stays, so that the outcomes can be read."""
 
-ENCODERS: dict[str, dict[str, Any]] = {
-    ".mp4": dict(codec="libx264", quality=6),
-    ".gif": dict(
-        codec="gif",
-        pix_fmt_out="pal8",
-        quality=None,
-        output_params=[  # one palette for all frames; only the part of a frame that changes is stored
-            "-filter_complex",
-            "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
-        ],
-    ),
+ENCODERS = {
+    ".mp4": "-vcodec libx264 -pix_fmt yuv420p -crf 20",
+    # One palette for all frames; only the part of a frame that changes is stored.
+    ".gif": "-filter_complex split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
 }
+"""ffmpeg's options by the suffix of the file."""
 
 Grid = tuple[int, int]
 """Columns and rows."""
@@ -161,7 +156,7 @@ def require_video_suffix(path: Path) -> None:
 
 
 @contextmanager
-def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[[np.ndarray], Any]]:
     """Yield a function that appends a frame (height, width, 3), uint8; the file appears at the end of the block.
 
     :param size: width and height of every frame in pixels; even numbers for MP4.
@@ -169,29 +164,17 @@ def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callab
     :raises UserError: the file cannot be written.
     """
     require_video_suffix(path)
-    options = dict(fps=fps, macro_block_size=1, ffmpeg_log_level="fatal", **ENCODERS[path.suffix.lower()])
-    count = 0
-
-    def append(frame: np.ndarray) -> None:
-        nonlocal count
-        ffmpeg.send(np.ascontiguousarray(frame))
-        count += 1
-
     try:
-        with output_file(path) as temporary:
-            with closing(imageio_ffmpeg.write_frames(str(temporary), size, **options)) as ffmpeg:
-                ffmpeg.send(None)
-                yield append
-            _require_frames(temporary, count)
-    except RuntimeError as error:  # there is no ffmpeg
+        ffmpeg_file = imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError as error:  # there is none
         raise UserError(f"cannot write {path}: {first_line(error)}.") from error
-
-
-def _require_frames(path: Path, count: int) -> None:
-    """Raise OSError if a video is incomplete: imageio-ffmpeg ignores that ffmpeg failed, as it does on a full disk."""
-    try:
-        written = imageio_ffmpeg.count_frames_and_secs(str(path))[0] if count else 0
-    except RuntimeError:  # it is no video
-        written = 0
-    if written < count:
-        raise OSError(errno.EIO, f"ffmpeg wrote {written} of {count} frames, perhaps because the disk is full")
+    width, height = size
+    frames = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {fps} -i -"
+    options = f"-y -v fatal {frames} {ENCODERS[path.suffix.lower()]}"
+    with output_file(path) as temporary:
+        command = [ffmpeg_file, *options.split(), str(temporary)]
+        # In a session of its own, so that Ctrl-C does not end it.
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as ffmpeg:
+            yield ffmpeg.stdin.write  # type: ignore[union-attr]
+        if ffmpeg.returncode:
+            raise OSError(errno.EIO, "ffmpeg failed, perhaps because the disk is full")
