@@ -53,24 +53,19 @@ def find_run_and_model(config: ModelChoice, agent: str | None = None) -> tuple[R
     if agent:
         name = str(agent_folder(agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
-        folder_and_model = _model_of_file(Path(name))
-        if folder_and_model is None:
+        file = Path(name)
+        folder = file.parent.parent if file.parent.name == "models" else file.parent
+        if not file.is_file() or not (folder / CONFIG).exists():
             raise UserError(
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
             )
-        if model not in ("auto", folder_and_model[1]):
-            raise UserError(f"{name} is a model already; leave model={model} out, or give the folder of the run.")
-        name, model = folder_and_model
+        name, file_model = str(folder), file.stem.removesuffix("_model")
+        if model not in ("auto", file_model):
+            raise UserError(f"{file} is a model already; leave model={model} out, or give the folder of the run.")
+        model = file_model
     run = open_run(name, config.logs, config.trust_code)
     return run, run.resolve_model(model)
-
-
-def _model_of_file(file: Path) -> tuple[str, str] | None:
-    """Return the run folder of a model file and its name as ``model=`` takes it; None outside of run folders."""
-    folder = file.parent.parent if file.parent.name == "models" else file.parent
-    is_in_run = file.is_file() and (folder / CONFIG).exists()
-    return (str(folder), file.stem.removesuffix("_model")) if is_in_run else None
 
 
 def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
