@@ -1,6 +1,6 @@
 """The result of a training run, ``result.json``."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -35,12 +35,6 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
-        values = {
-            "status": self.status.value,
-            "error": self.error,
-            "model": "last",
-            "timesteps": self.timesteps,
-            "wall_seconds": self.wall_seconds,
-            **self.final,
-        }
-        return values if self.best is None else {**values, "best": self.best}
+        values = asdict(self) | {"model": "last"}
+        final, best = values.pop("final"), values.pop("best")
+        return values | final | ({} if best is None else {"best": best})
