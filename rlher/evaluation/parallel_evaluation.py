@@ -106,15 +106,13 @@ class EvaluationWorkers:
         """Play a batch of episodes in the worker of this thread, and in those that replace it."""
         env = self._config.env
         episodes: list[Episode] = []
-        missing = list(seeds)
         limit = RestartLimit(env.max_restarts)
 
         def on_episode(episode: Episode) -> None:
             episodes.append(episode)
-            del missing[0]
             limit.episode_finished()
 
-        while missing:
+        while missing := seeds[len(episodes) :]:
             try:
                 worker = self._worker()
                 if self._is_closed:  # then `close` may have missed a worker that has just been started
@@ -126,8 +124,8 @@ class EvaluationWorkers:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._is_closed:
                     raise
-                if missing:
-                    limit.count_restart(lost, f" in the episode of seed {missing[0]}")
+                if len(episodes) < len(seeds):
+                    limit.count_restart(lost, f" in the episode of seed {seeds[len(episodes)]}")
         return episodes
 
     def _worker(self) -> Worker:
