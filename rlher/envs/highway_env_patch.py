@@ -22,7 +22,6 @@ from highway_env.envs.common.observation import KinematicsGoalObservation
 from highway_env.road.lane import StraightLane
 from highway_env.road.road import RoadNetwork
 from highway_env.utils import wrap_to_pi
-from highway_env.vehicle.kinematics import Vehicle
 from highway_env.vehicle.objects import RoadObject
 
 MARGIN = 1e-6
@@ -51,7 +50,7 @@ def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
 
 def _features(road_object: Any, names: list[str]) -> np.ndarray:
     """Return the named entries of an object's ``to_dict()``, which also computes distances to lanes."""
-    speed = float(road_object.speed) if isinstance(road_object, Vehicle) else 0.0  # as in to_dict() of other objects
+    speed = float(road_object.speed)
     cos_h, sin_h = road_object.direction.tolist()
     x, y = road_object.position.tolist()
     known = {"x": x, "y": y, "vx": speed * cos_h, "vy": speed * sin_h, "cos_h": cos_h, "sin_h": sin_h}
