@@ -9,6 +9,7 @@ The controllers of rlher are in :mod:`rlher.playing.controllers`.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
     env_config = require_goal_env(config.env).config.without_training_aids()
-
-    def make_policy(env: gym.Env) -> Policy:
-        return load_controller(name, env, env_config.id)
-
+    make_policy = partial(load_controller, name, env_config.id)
     identity = {"controller": name, "env": env_config.id}
     dataset_name = name.rpartition(":")[2]
     return EpisodeSource(name, identity, env_config, make_policy, count(config.seed), dataset_name)
@@ -155,7 +153,7 @@ class CheckedController:
         return action
 
 
-def load_controller(name: str, env: gym.Env, env_id: str) -> CheckedController:
+def load_controller(name: str, env_id: str, env: gym.Env) -> CheckedController:
     """Return a controller for an environment.
 
     :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
