@@ -5,7 +5,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from PIL import Image, ImageDraw, ImageFont
 
 from rlher.config.environment import EnvConfig
@@ -67,23 +66,15 @@ def _font() -> Any:
 def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
     """Return how far an observation is from its goal, as text.
 
-    That is the distance by ``compute_reward`` if the reward is a distance (parking), the number of wrong bits if goals
-    are bits, else the Euclidean distance between achieved and desired goal.
+    That is the distance by ``compute_reward`` if the reward is a distance (parking), else the Euclidean distance of
+    achieved and desired goal.
 
     :param config: its ``reward_range`` and ``success_reward`` are used.
     :param env: its ``compute_reward`` is called.
     """
+    achieved, desired = observation["achieved_goal"], observation["desired_goal"]
     low, high = config.reward_range or (0.0, 0.0)
     # No lower bound, and success already below the maximum: the reward is minus a distance.
-    is_minus_distance = low is None and config.success_reward != high
-    if is_minus_distance:
-        reward = env.get_wrapper_attr("compute_reward")(observation["achieved_goal"], observation["desired_goal"], {})
-        return f"distance {-float(reward):.2f}"
-    achieved, desired = observation["achieved_goal"], observation["desired_goal"]
-    space = env.observation_space["desired_goal"]  # type: ignore[index]
-    is_binary = isinstance(space, spaces.MultiBinary) or (
-        isinstance(space, spaces.Box) and bool((space.low == 0).all() and (space.high == 1).all())
-    )
-    if is_binary and np.isin([achieved, desired], (0, 1)).all():  # coordinates may be 0 and 1 by chance
-        return f"{(achieved != desired).sum()} of {desired.size} bits wrong"
+    if low is None and config.success_reward != high:
+        return f"distance {-float(env.get_wrapper_attr('compute_reward')(achieved, desired, {})):.2f}"
     return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"
