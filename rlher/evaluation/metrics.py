@@ -29,7 +29,6 @@ class Metric:
     :param label: name in printed lines and tables.
     :param axis: axis label in plots, with the unit.
     :param is_rate: whether it lies in [0, 1] and is shown in per cent.
-    :param optional: whether the attribute may be None in all episodes, and so the metric.
     :param decimals: digits after the decimal point in printed lines and tables.
     """
 
@@ -38,14 +37,13 @@ class Metric:
     label: str
     axis: str
     is_rate: bool = False
-    optional: bool = False
     decimals: int = 1
 
     def compute(self, episodes: Sequence["Episode"]) -> float | None:
         """Return the mean of the attribute, None if no episode has it."""
         values = [getattr(episode, self.attribute) for episode in episodes]
         known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known or not self.optional else None
+        return float(np.mean(known)) if known else None
 
     def format(self, value: float) -> str:
         """Return the value as text, a rate in per cent."""
@@ -64,7 +62,7 @@ METRICS = (
         "rate of episodes that reached the goal at any step",
         is_rate=True,
     ),
-    Metric("crash_rate", "crashed", "crashed", "crash rate", is_rate=True, optional=True),
+    Metric("crash_rate", "crashed", "crashed", "crash rate", is_rate=True),
 )
 METRICS_BY_NAME = {metric.name: metric for metric in METRICS}
 
@@ -80,7 +78,7 @@ STEPS_TO = (50, TARGET_PERCENT)
 COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 """Columns of ``evaluations.csv``."""
 
-REQUIRED_KEYS = {*(metric.name for metric in METRICS if not metric.optional), SUCCESS_LOW, SUCCESS_HIGH, "episodes"}
+REQUIRED_KEYS = {*METRICS_BY_NAME, SUCCESS_LOW, SUCCESS_HIGH, "episodes"} - {"crash_rate"}
 """Keys that every summary has with a number."""
 
 
