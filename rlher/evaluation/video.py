@@ -175,6 +175,6 @@ def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callab
         command = [ffmpeg_file, *options.split(), str(temporary)]
         # In a session of its own, so that Ctrl-C does not end it.
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as ffmpeg:
-            yield ffmpeg.stdin.write  # type: ignore[union-attr]
+            yield ffmpeg.stdin.write  # type: ignore[union-attr, misc]
         if ffmpeg.returncode:
             raise OSError(errno.EIO, "ffmpeg failed, perhaps because the disk is full")
