@@ -2,7 +2,6 @@
 
 import importlib.util
 import inspect
-import json
 import os
 import shutil
 import sys
@@ -27,7 +26,6 @@ from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
-from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
@@ -183,8 +181,6 @@ def import_standalone(module: ModuleType) -> ModuleType:
 def _json_classes(value: Any) -> Any:
     """Return a value with ``{"class": "module:name"}`` in the place of each class."""
     if isinstance(value, dict):
-        if "class" in value:  # play.py would import what it names
-            raise UserError("a mapping in algo.policy_kwargs has the key 'class', which agent.json cannot hold.")
         return {key: _json_classes(part) for key, part in value.items()}
     return {"class": _class_path(value)} if isinstance(value, type) else value
 
@@ -221,12 +217,7 @@ def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:
-    """Return what ``play.py`` makes the environment from, as JSON values.
-
-    :raises UserError: ``env.kwargs`` has a key that JSON would change, as it does 1 into "1".
-    """
-    if json.loads(json.dumps(env.kwargs)) != env.kwargs:
-        raise UserError("env.kwargs has a key that is not text, which agent.json cannot hold; use text for all keys.")
+    """Return what ``play.py`` makes the environment from, as JSON values."""
     classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])

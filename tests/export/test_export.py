@@ -18,8 +18,6 @@ from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
 from rlher.config.command_keys import PlayConfig
-from rlher.config.environment import EnvConfig
-from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.evaluation.chosen_model import choose_model
 from rlher.export import exporter
@@ -238,9 +236,3 @@ def test_the_plain_model_has_the_settings_of_the_run(rlher) -> None:
         "use_expln": True,
         "use_sde": False,
     }
-
-
-def test_keyword_arguments_that_json_would_change_are_refused(rlher) -> None:
-    config = EnvConfig(id="BitFlipping-v0", kwargs={"bits": {1: "one"}})
-    with pytest.raises(UserError):
-        exporter._describe_env(config)
