@@ -42,8 +42,7 @@ from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
-from rlher.run import lookup, model_file, run_folder
-from rlher.run.result import Status
+from rlher.run import lookup, model_file
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
@@ -206,10 +205,9 @@ def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict
     episodes = eval_config.final_episodes
     seed = eval_config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
-    if result.get("status") == Status.FINISHED and chosen.model_name in run_folder.MODELS:
-        summary = result.get("best") if chosen.model_name == "best" else result
-        entries = summary.items() if isinstance(summary, dict) else ()
-        values = {name: value for name, value in entries if finite_float(value) is not None}
+    summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
+    if isinstance(summary, dict):
+        values = {name: value for name, value in summary.items() if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
     note(f"  evaluating the model in {episodes} episodes")
