@@ -152,16 +152,14 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
 
 def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
     assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
-    all_inside = True
+    findings = []
     for key, space in env.observation_space.spaces.items():
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in rollout.observations]
         if outside := [value for value in values if not space.contains(value)]:
-            all_inside = False
             example = np.array2string(outside[0], precision=3, threshold=6)
             count_text = f"on {len(outside)} of {len(values)} steps, for example {example}"
-            yield Finding("warning", f"{key!r} is outside its declared {space} {count_text}.")
-    if all_inside:
-        yield Finding("ok", "observations lie in their declared spaces")
+            findings.append(Finding("warning", f"{key!r} is outside its declared {space} {count_text}."))
+    yield from findings or [Finding("ok", "observations lie in their declared spaces")]
 
 
 def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
@@ -218,8 +216,7 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
     if not differs.any():
         constant = "" if np.ptp(step_rewards) else f", which was {step_rewards[0]:g} in all of them"
         yield Finding("ok", f"{len(steps)} steps returned the reward of compute_reward{constant}")
-        return
-    if config.goal_independent_reward:
+    elif config.goal_independent_reward:
         yield Finding("ok", "some steps return another reward than compute_reward, as env.goal_independent_reward says")
     elif is_crash[differs].all():
         yield Finding("ok", f"only a crash (info[{config.crash_key!r}]) returns another reward than compute_reward")
