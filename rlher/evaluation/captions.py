@@ -1,6 +1,5 @@
 """Captions under a picture in a video: episode, step, distance to the goal, and outcome."""
 
-from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -50,17 +49,12 @@ def _color_and_status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, 
 def _draw_line(strip: Image.Image, line: int, left_text: str, right_text: str = "") -> None:
     """Draw a text on the left of a line, and another one on the right if it fits beside it."""
     pen = ImageDraw.Draw(strip)
-    font = _font()
+    font: Any = ImageFont.load_default(FONT_SIZE)
     top = MARGIN // 2 + line * LINE_HEIGHT
     pen.text((MARGIN, top), left_text, FOREGROUND, font)
     left = strip.width - MARGIN - font.getlength(right_text)
     if left >= font.getlength(left_text) + 3 * MARGIN:
         pen.text((left, top), right_text, FOREGROUND, font)
-
-
-@cache
-def _font() -> Any:
-    return ImageFont.load_default(FONT_SIZE)
 
 
 def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
