@@ -89,7 +89,7 @@ class ActorCritic(FastUpdate):
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses by name, and what else ``actor_loss`` logs."""
-        losses, gradients = self._actor_grad_fn(batch)
+        losses, gradients = self._actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
         self._actor_optimizer.step(gradients)
         return losses
 

@@ -110,6 +110,7 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
     if getattr(algo, "layer_norm_critics", False):
         policy_class = with_layer_norm(policy_class)
     try:
+        # Stable-Baselines3's constructor calls `_setup_model` of our classes, see `FastUpdate`.
         return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except ReportedError:
         raise

@@ -174,7 +174,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     def _do_due_updates(self) -> None:
         updates, self.updates_due = self.updates_due, 0
         if updates > 0:
-            self.train(gradient_steps=updates, batch_size=self.batch_size)
+            self.train(gradient_steps=updates, batch_size=self.batch_size)  # `FastUpdate.train`
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
