@@ -55,7 +55,7 @@ done
 
 if grep -E -- "$pattern" "$logs/todo" | grep -q slide-v0 && [ ! -d "$logs/demos/slide-v0" ]; then
     PYTHONPATH=scripts .venv/bin/rlher collect env=FetchSlide-v4 controller=slide_controller:Slide \
-        --episodes 10000 --successes-only --output "$logs/demos/slide-v0"
+        --episodes 16000 --successes-only --output "$logs/demos/slide-v0"
 fi
 
 # Train a name's seeds that were not kept before, and copy the files of the finished ones, except the large ones.

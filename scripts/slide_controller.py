@@ -1,6 +1,6 @@
 r"""A controller for FetchSlide that drags the puck to near goals and strikes it to far ones.
 
-    PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:Slide --episodes 9000 \
+    PYTHONPATH=scripts rlher collect env=FetchSlide-v4 controller=slide_controller:Slide --episodes 16000 \
         --successes-only --output demos/slide-v0
 
 While it drags, the closed gripper lies on the puck, which stops where the hand stops: 94 % of these episodes succeed.
