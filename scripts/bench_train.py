@@ -143,8 +143,10 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
     index = 0
     arrays = []
     for episode in storage.episodes(0)[:-1]:  # the last one may still run
-        positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
-        arrays.append((storage.rows[positions], storage.last_obs[episode].copy(), storage.next_achieved[positions]))
+        first, last = storage.episode_first_id[episode], storage.episode_last_id[episode]
+        positions = storage.positions(np.arange(first, last + 1))
+        last_obs = storage.episode_last_obs[episode].copy()
+        arrays.append((storage.rows[positions], last_obs, storage.next_achieved[positions]))
     while storage.n_transitions + 1000 < capacity:
         storage.add_episode(0, *arrays[index % len(arrays)])
         index += 1

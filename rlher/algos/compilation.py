@@ -46,7 +46,7 @@ def _compile(function: Callable) -> Callable:
 
 
 def _shorten_first_compilation() -> None:
-    """Let torch parse its headers once, and believe the processor: 21 s of a compiler's CPU time for TQC 128², not 56.
+    """Let torch cache its parsed headers and compile no tests of the processor: 21 s of CPU time for TQC 128², not 56.
 
     By default torch keeps the headers with temporary files, where anybody may write; here they are in its cache, with
     150 MB. To learn which vector instructions there are, it asks the processor, and then compiles a test of each.

@@ -146,7 +146,7 @@ class FastUpdate(GoalAlgorithm):
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         in_use = [name for name in self.loss_options if getattr(self, name) not in (0, "constant")]
         ignored = [*(f"{name}={getattr(self, name)}" for name in in_use), *_overridden_methods(type(self))]
-        if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.takes_errors():
+        if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
 

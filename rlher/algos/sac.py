@@ -16,7 +16,7 @@ SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the s
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-class SACUpdate(ActorCritic):
+class SACBase(ActorCritic):
     """SAC's update of critics, actor and entropy coefficient.
 
     TQC shares this class, because ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
@@ -111,7 +111,7 @@ class SACUpdate(ActorCritic):
         return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
 
-class SAC(SACUpdate, stable_baselines3.SAC):
+class SAC(SACBase, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): ``stable_baselines3.SAC`` with the fast update."""
 
 

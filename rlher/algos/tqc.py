@@ -4,10 +4,10 @@ import sb3_contrib
 import torch as th
 
 from rlher.algos.fast_update import UpdateBatch
-from rlher.algos.sac import SACUpdate
+from rlher.algos.sac import SACBase
 
 
-class TQC(SACUpdate, sb3_contrib.TQC):
+class TQC(SACBase, sb3_contrib.TQC):
     """Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269): ``sb3_contrib.TQC`` with the fast update.
 
     Actor, entropy coefficient and target networks are updated as in SAC.

@@ -23,10 +23,11 @@ class GroupCurve:
     """The learning curve of a group.
 
     :param run_curves: y by x of each run with numbers in both columns.
-    :param summary: ``iqm``, the interquartile mean over runs, with ``low`` and ``high``, by x: all x at which a run was
-        evaluated, within the range that all runs cover; over wall-clock time a run that has ended keeps its last value.
-        The 95 % bootstrap interval is NaN with fewer than :data:`~rlher.core.stats.MIN_SEEDS` runs;
-        for rates of evaluations it is at least as wide as Wilson's over all episodes.
+    :param summary: by x, the columns ``iqm``, the interquartile mean over runs, ``low`` and ``high``. There is a row
+        for each x at which a run was evaluated, within the range that all runs cover. Over wall-clock time, a run that
+        has ended keeps its last value. The 95 % bootstrap interval is NaN with fewer than
+        :data:`~rlher.core.stats.MIN_SEEDS` runs; for rates of evaluations it is at least as wide as Wilson's over all
+        episodes.
     """
 
     group: Group

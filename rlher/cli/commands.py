@@ -26,7 +26,7 @@ from rlher.config.command_keys import (
     ReportConfig,
 )
 from rlher.config.compose import ComposedConfig
-from rlher.config.plugins import WithPlugins
+from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig, single_run_config
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
@@ -265,7 +265,7 @@ def _print_check(result: "CheckResult") -> None:
     print("\n".join(lines))
 
 
-COMMANDS = WithPlugins(
+COMMANDS = Registry(
     "COMMANDS",
     {
         "check": Command("check", check),

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.conf_files import conf_env, conf_files
+from rlher.config.conf_files import conf_files, read_env_config
 from rlher.run.run_folder import RESULT
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ def envs() -> list[Row]:
     missing = [package for module, package in ENV_PACKAGES.items() if package.extra and find_spec(module) is None]
     rows = []
     for name in conf_files("env"):
-        env = conf_env(name)
+        env = read_env_config(name)
         needs = "".join(f"pip install 'rlher[{package.extra}]'" for package in missing if re.match(package.ids, env.id))
         rows.append({"env": name, "actions": env.actions, "needs": needs, "description": env.description})
     return rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import result_key as key
 from rlher.config.key import with_default
-from rlher.config.plugins import WithPlugins
+from rlher.config.plugins import Registry
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
@@ -194,7 +194,7 @@ def algorithm_of(path: str) -> str:
     raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
 
 
-ALGORITHMS = WithPlugins(
+ALGORITHMS = Registry(
     "ALGORITHMS",
     {
         "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),

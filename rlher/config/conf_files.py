@@ -33,7 +33,7 @@ def find_conf_file(group: str, name: str) -> Path | None:
     return Path(name) if is_yaml_path(name) else conf_files(group).get(name)
 
 
-def conf_env(name: str) -> EnvConfig:
+def read_env_config(name: str) -> EnvConfig:
     """Return the config of the environment of ``conf/env/<name>.yaml``."""
     return read_env(conf_files("env")[name])
 

@@ -55,8 +55,9 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key. One without ``matters_for`` changes only where and how fast a run is computed, or what is
-    shown.
+    """Declare a config key.
+
+    Keys that cannot change results, such as those of speed, folders and display, have no ``matters_for``.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.

@@ -1,6 +1,6 @@
 """Installed packages that extend rlher, each by an entry point of the group ``rlher.plugins`` that names a module.
 
-The module may have the attributes of :data:`ATTRIBUTES`. rlher's own names count before those of plugins.
+The module may have the attributes of :data:`ATTRIBUTES`. If a plugin reuses a name of rlher, rlher's entry counts.
 """
 
 import functools
@@ -23,7 +23,7 @@ def plugin_values(attribute: str) -> Iterator[Any]:
     return (getattr(plugin, attribute) for plugin in _plugins() if hasattr(plugin, attribute))
 
 
-class WithPlugins(UserDict):
+class Registry(UserDict):
     """Entries by name: those of rlher, and then those that plugins add.
 
     Plugins are imported at the first lookup, because they import rlher.

@@ -10,8 +10,8 @@ from pathlib import Path
 def forbid_code_from_current_folder() -> None:
     """Let neither this process nor one that it starts, by whichever library, take code from the current folder.
 
-    Where a notebook searches it, modules are found in the folder that is the current one now. A user's own modules have
-    an explicit path, see :func:`rlher.core.user_code.import_module`.
+    A notebook searches the current folder for modules; from now on, it searches the present one. A user's own modules
+    have an explicit path, see :func:`rlher.core.user_code.import_module`.
     """
     with suppress(OSError):  # the current folder was deleted
         sys.path[:] = [folder or os.getcwd() for folder in sys.path]

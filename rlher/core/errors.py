@@ -74,7 +74,7 @@ class RunError(ReportedError):
 
 
 @contextmanager
-def run_errors_of(what: str) -> Iterator[None]:
+def as_run_error(what: str) -> Iterator[None]:
     """Turn exceptions of an environment's or a user's code in the block into a RunError "<what> raised …".
 
     Ctrl-C, UserError and RunError pass unchanged. SystemExit becomes a RunError, because otherwise the environment
@@ -89,12 +89,12 @@ def run_errors_of(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def damaged_if_it_raises(path: Path, passed: type[Exception] = UserError) -> Iterator[None]:
-    """Turn exceptions in the block, which reads a file or folder, into UserErrors that name it; UserErrors pass.
+def as_read_error(path: Path, passed: type[Exception] = UserError) -> Iterator[None]:
+    """Turn any exception of a block that reads ``path`` into a UserError that names the path; UserErrors pass.
 
     :param passed: a further kind of exception that passes.
-    :raises DamagedFile: something is missing in it or unexpected, for which libraries raise exceptions of many kinds.
-    :raises UserError: the operating system cannot read it, so it may be intact.
+    :raises DamagedFile: the content is incomplete or malformed, whatever exception the reading library raised.
+    :raises UserError: the operating system cannot read the file, which may be intact.
     """
     try:
         yield

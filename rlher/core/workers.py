@@ -138,7 +138,7 @@ class RestartLimit:
         """Count from 0 again."""
         self._restarts = 0
 
-    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
+    def restart_or_raise(self, lost: WorkerLost, where: str = "") -> None:
         """Print that the process was lost, and that a new one replaces it.
 
         :param where: such as " in the episode of seed 7".
@@ -197,9 +197,9 @@ def report_progress(value: Any = None) -> None:
 def start_fork_server(modules: Sequence[str] = ()) -> None:
     """Start the fork server, from which workers are started, if this process has none.
 
-    It imports what they need while the caller goes on. A worker is a fork of it, so it need not import these modules.
+    The server imports modules in the background. Workers are forked from it, so they start with these modules imported.
 
-    :param modules: what it imports; no effect if the server was started before.
+    :param modules: what the server imports; no effect if it was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 

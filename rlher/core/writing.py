@@ -52,14 +52,14 @@ def output_file(path: Path) -> Iterator[Path]:
 
     :raises UserError: it cannot be written.
     """
-    with user_error_on_write(path):
+    with as_write_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temporary:
             yield temporary
 
 
 @contextlib.contextmanager
-def user_error_on_write(path: Path) -> Iterator[None]:
+def as_write_error(path: Path) -> Iterator[None]:
     """Raise UserError if the block cannot write a file or folder."""
     try:
         yield

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.core.console import warn
-from rlher.core.errors import ReportedError, RunError, run_errors_of
+from rlher.core.errors import ReportedError, RunError, as_run_error
 
 
 class CheckedEnv(gym.Wrapper):
@@ -31,7 +31,7 @@ class CheckedEnv(gym.Wrapper):
         :raises RunError: it raised, or returned an invalid observation.
         """
         self._steps = 0
-        with run_errors_of(f"{self.name}: reset"):
+        with as_run_error(f"{self.name}: reset"):
             observation, info = self.env.reset(seed=seed, options=options)
         self._check_observation("reset", observation)
         return observation, info
@@ -43,7 +43,7 @@ class CheckedEnv(gym.Wrapper):
             of the step within the episode.
         """
         self._steps += 1
-        with run_errors_of(f"{self.name}: step {self._steps} of an episode"):
+        with as_run_error(f"{self.name}: step {self._steps} of an episode"):
             observation, reward, terminated, truncated, info = self.env.step(action)
             reward = float(reward)
         self._check_observation(f"step {self._steps}", observation)
@@ -56,7 +56,7 @@ class CheckedEnv(gym.Wrapper):
 
         :raises RunError: it raised, or is not finite.
         """
-        with run_errors_of(f"{self.name}: compute_reward"):
+        with as_run_error(f"{self.name}: compute_reward"):
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
             finite = np.isfinite(reward).all()
         if not finite:
@@ -66,7 +66,7 @@ class CheckedEnv(gym.Wrapper):
     def close(self) -> None:
         """Close the environment; warn of an error instead of raising it, because all episodes are over."""
         try:
-            with run_errors_of(f"{self.name}: close"):
+            with as_run_error(f"{self.name}: close"):
                 self.env.close()
         except ReportedError as error:
             warn(str(error))

@@ -74,7 +74,7 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """Return the environment of ``gymnasium.make`` in ``env.wrappers``, corrected; it need not be a goal environment.
+    """Make the environment, and apply ``env.wrappers`` and the corrections for its simulator. It may have no goals.
 
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
     :raises RunError: its constructor raised without any arguments from the user.

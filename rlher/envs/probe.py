@@ -10,7 +10,7 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
-from rlher.envs.success_info import SUCCESS_KEYS, as_flag
+from rlher.envs.success_info import SUCCESS_KEYS, as_bool
 from rlher.her.reward_and_done import ROUNDING, RewardStatistics, reaches
 
 RANDOM_STEPS = 200
@@ -64,7 +64,7 @@ class RandomRollout:
         :raises RunError: a value is neither true nor false.
         """
         return np.array(
-            [key is not None and as_flag(info.get(key), key, self.env_name) for info in self.infos], dtype=bool
+            [key is not None and as_bool(info.get(key), key, self.env_name) for info in self.infos], dtype=bool
         )
 
 

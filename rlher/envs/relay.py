@@ -64,7 +64,7 @@ class RelayGoals(gym.Wrapper):
         # The last step has the task's goal: only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
         relayed = add_hand_goal(observation, self._relay, to_object)
-        if to_object:  # the other goal changes the reward for the goal; what a wrapper adds, such as a cost, stays
+        if to_object:  # replace the task's reward by that for reaching; keep what wrappers added, such as a cost
             compute_reward = self.env.get_wrapper_attr("compute_reward")
             task = float(compute_reward(observation["achieved_goal"], observation["desired_goal"], info))
             reward = float(reward) - task + float(self._reach_reward(relayed["achieved_goal"], relayed["desired_goal"]))

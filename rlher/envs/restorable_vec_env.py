@@ -57,7 +57,7 @@ class RestorableVecEnv(VecEnvWrapper):
         """
         while True:
             if lost is not None:
-                self._limit.count_restart(lost)
+                self._limit.restart_or_raise(lost)
                 self.restarts += 1
             number = self.build_number + 1 if build_number is None else build_number
             try:

@@ -83,7 +83,7 @@ class SuccessInfo(CheckedEnv):
         # A copy, because some environments return the same dict twice.
         info = {**info, "is_success": bool(success)}
         if self._config.crash_key is not None:
-            info["is_crash"] = as_flag(info.get(self._config.crash_key), self._config.crash_key, self._config.id)
+            info["is_crash"] = as_bool(info.get(self._config.crash_key), self._config.crash_key, self._config.id)
         if self._diagnostics:
             self._moved = self._moved or not self._is_reached(observation["achieved_goal"], self._start, info)
             info |= {OBJECT_MOVED: self._moved, SUCCESS_AT_RESET: self._at_reset}
@@ -92,14 +92,14 @@ class SuccessInfo(CheckedEnv):
     def _success_in(self, info: dict[str, Any]) -> bool | None:
         """Return the value of the first success key in ``info``; None: it has none."""
         key = next((key for key in self._success_keys if key in info), None)
-        return None if key is None else as_flag(info[key], key, self._config.id)
+        return None if key is None else as_bool(info[key], key, self._config.id)
 
     def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
         success_reward: Any = self._config.success_reward
         return bool(reaches(self.compute_reward(achieved_goal, desired_goal, info), success_reward))
 
 
-def as_flag(value: Any, key: str, env_name: str) -> bool:
+def as_bool(value: Any, key: str, env_name: str) -> bool:
     """Return a value of ``info`` as bool; None counts as False.
 
     :raises RunError: it is not one number, or NaN.

@@ -12,8 +12,8 @@ from rlher.config.command_keys import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import summarize
-from rlher.evaluation.policies import load_model, make_policy, repeatable
-from rlher.evaluation.rollout import Policy, play_episodes, with_bar
+from rlher.evaluation.policies import load_model, make_policy, reproducible
+from rlher.evaluation.rollout import Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODELS, RunFolder
 
@@ -69,9 +69,9 @@ class ChosenModel:
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        with repeatable(seed), closing(make_env(self.run.config.env)) as env:
+        with reproducible(seed), closing(make_env(self.run.config.env)) as env:
             results = play_episodes(env, self.load_policy(env), range(seed, seed + episodes))
-            return {**self.identity, **summarize(list(with_bar(results, episodes)))}
+            return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
 def choose_model(config: PlayConfig) -> ChosenModel:

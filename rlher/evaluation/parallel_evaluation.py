@@ -17,7 +17,7 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
-from rlher.evaluation.policies import load_model, make_policy, repeatable
+from rlher.evaluation.policies import load_model, make_policy, reproducible
 from rlher.evaluation.rollout import Episode, OnStep, play_episodes
 
 EPISODES_PER_BATCH = 25
@@ -45,7 +45,7 @@ def play_batch(
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
     """
-    with repeatable(seeds[0]), closing(make_env(config.env)) as env:
+    with reproducible(seeds[0]), closing(make_env(config.env)) as env:
         policy = make_policy(load_model(config, io.BytesIO(model_content), env))
         yield from play_episodes(env, policy, seeds, on_step)
 
@@ -125,7 +125,7 @@ class EvaluationWorkers:
                 if self._is_closed:
                     raise
                 if len(episodes) < len(seeds):
-                    limit.count_restart(lost, f" in the episode of seed {seeds[len(episodes)]}")
+                    limit.restart_or_raise(lost, f" in the episode of seed {seeds[len(episodes)]}")
         return episodes
 
     def _worker(self) -> Worker:

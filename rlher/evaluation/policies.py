@@ -37,7 +37,7 @@ def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: 
 
 
 @contextmanager
-def repeatable(seed: int) -> Iterator[None]:
+def reproducible(seed: int) -> Iterator[None]:
     """Make the episodes that are played in the block the same each time, wherever they are played.
 
     The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread

@@ -99,7 +99,7 @@ def play_episodes(
         yield play_episode(env, policy, seed, on_step)
 
 
-def with_bar(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:
+def track_episodes(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:
     """Yield each episode as it ends, and show a progress bar if stderr is a terminal."""
     columns = (MofNCompleteColumn(), TextColumn("episodes"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     progress = Progress(

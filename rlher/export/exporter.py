@@ -30,7 +30,7 @@ from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
-from rlher.core.writing import display_path, user_error_on_write, write_json
+from rlher.core.writing import as_write_error, display_path, write_json
 from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
@@ -69,7 +69,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     if config.push is not None:
         require_pushable(config.push)
     note(chosen.name)
-    with user_error_on_write(folder):
+    with as_write_error(folder):
         parent = folder if config.output else run.folder
         parent.mkdir(parents=True, exist_ok=True)
         # An earlier export stays as it is until this one is complete.
@@ -111,7 +111,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     onnx = f"{_base_name(run)}.onnx" if with_onnx else None
     with closing(make_env(config.env)) as env:
         run_policy = chosen.load_policy(env)
-        model, policy = plain_model(chosen, DummyVecEnv([lambda: env]))
+        model, policy = build_sb3_model(chosen, DummyVecEnv([lambda: env]))
         agent = {"model": file, **policy, **_describe_env(config.env)}
         with (folder / file).open("wb") as stream:
             model.save(stream)
@@ -133,7 +133,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def plain_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :return: the model, and what ``play.py`` builds its policy from, as JSON values.

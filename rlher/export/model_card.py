@@ -8,7 +8,7 @@ from jinja2 import Environment, StrictUndefined
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.config.key import compared_values
-from rlher.core.errors import damaged_if_it_raises
+from rlher.core.errors import as_read_error
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml, read_json
 from rlher.evaluation.metrics import format_cells
@@ -77,7 +77,7 @@ def fenced(text: str, language: str) -> str:
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
     meta = read_json(run.folder / METADATA)
-    with damaged_if_it_raises(run.folder / METADATA):
+    with as_read_error(run.folder / METADATA):
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"

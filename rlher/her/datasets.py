@@ -23,9 +23,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rlher.core.errors import UserError, damaged_if_it_raises
+from rlher.core.errors import UserError, as_read_error
 from rlher.core.reading import MAX_COMPRESSION, read_json, require_regular_file
-from rlher.core.writing import user_error_on_write
+from rlher.core.writing import as_write_error
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
 from rlher.her.trajectories import Trajectory
 
@@ -79,7 +79,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
-    with damaged_if_it_raises(folder / MAIN_DATA):
+    with as_read_error(folder / MAIN_DATA):
         if not {"observation_space", "action_space"} <= set(metadata):
             raise ValueError("its metadata do not name its spaces")
         _require_plain_numbers(folder / MAIN_DATA)
@@ -215,7 +215,7 @@ def write_dataset(
     import minari
     from minari.dataset.minari_storage import MinariStorage
 
-    with user_error_on_write(folder):
+    with as_write_error(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent.absolute(), prefix=f".{folder.name}.") as temporary:
             # Minari joins the parts of a relative path twice, so this one is absolute.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import RunError, describe_value, run_errors_of
+from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import import_object
 from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
@@ -36,7 +36,7 @@ class Priority:
         self.storage = storage
 
     @classmethod
-    def takes_errors(cls) -> bool:
+    def uses_td_errors(cls) -> bool:
         """Return whether the class defines :meth:`update`."""
         return cls.update is not Priority.update
 
@@ -80,8 +80,9 @@ class TDError(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
-    Weights are (N·P)^-β, divided by the greatest weight of the batch. A virtual goal is sampled after its transition,
-    so the error of a transition stands for all its goals. In cpprb each virtual transition has its own error.
+    Weights are (N·P)^-β, divided by the greatest weight of the batch. Priorities belong to
+    transitions, not to pairs of transition and goal, because the goal is sampled later. In cpprb each virtual
+    transition has its own error.
 
     :param storage: what to sample from.
     :param alpha: 0 is uniform, 1 proportional.
@@ -110,8 +111,8 @@ class TDError(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
-        self.entered_per_env = np.zeros(storage.n_envs, np.int64)  # transitions in the tree
-        self.greatest = 1.0
+        self.n_entered = np.zeros(storage.n_envs, np.int64)  # transitions in the tree
+        self.max_priority = 1.0
         self.batches = 0
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
@@ -135,12 +136,12 @@ class TDError(Priority):
         self._enter_new()
         has_priority = self.storage.is_stored(ids) & ~self.storage.is_demonstration(ids)
         self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
-        self.greatest = max(self.greatest, float(priorities.max(initial=0.0)))
+        self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if (self.entered_per_env != self.storage.ring_added[: self.storage.n_envs]).any():
-            self.tree.set(self.storage.positions(self.storage.ids_since(self.entered_per_env)), self.greatest)
-            self.entered_per_env = self.storage.ring_added[: self.storage.n_envs].copy()
+        if (self.n_entered != self.storage.ring_added[: self.storage.n_envs]).any():
+            self.tree.set(self.storage.positions(self.storage.ids_since(self.n_entered)), self.max_priority)
+            self.n_entered = self.storage.ring_added[: self.storage.n_envs].copy()
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""
@@ -149,7 +150,7 @@ class TDError(Priority):
     def state_dict(self) -> dict[str, NDArray]:
         """Return the priorities, the greatest of all, and the number of batches."""
         self._enter_new()
-        numbers = {"greatest": np.array(self.greatest), "batches": np.array(self.batches)}
+        numbers = {"max_priority": np.array(self.max_priority), "batches": np.array(self.batches)}
         return numbers | {"priorities": self.tree.leaves[self._positions()]}
 
     def load_state_dict(self, state: dict[str, NDArray]) -> None:
@@ -159,8 +160,8 @@ class TDError(Priority):
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
         self.tree.set(positions, priorities)
-        self.entered_per_env = self.storage.ring_added[: self.storage.n_envs].copy()
-        self.greatest, self.batches = float(state["greatest"]), int(state["batches"])
+        self.n_entered = self.storage.ring_added[: self.storage.n_envs].copy()
+        self.max_priority, self.batches = float(state["max_priority"]), int(state["batches"])
 
 
 class Energy(Priority):
@@ -198,8 +199,8 @@ class Energy(Priority):
         self.height = height
         self.step_seconds = step_seconds
         # By number of an episode: its energy, and the id of the episode's last transition when the energy was computed.
-        self.energy = np.zeros(len(storage.first_id))
-        self.computed_at = np.full(len(storage.first_id), -1)
+        self.energy = np.zeros(len(storage.episode_first_id))
+        self.computed_until = np.full(len(storage.episode_first_id), -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the episodes' weights."""
@@ -208,7 +209,7 @@ class Energy(Priority):
         points = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
         points = np.minimum(points, np.nextafter(sums[-1], 0.0))  # rounding may give the total, which is in no share
         chosen = episodes[np.searchsorted(sums, points, side="right")]
-        first, last = self.storage.first_id[chosen], self.storage.last_id[chosen]
+        first, last = self.storage.episode_first_id[chosen], self.storage.episode_last_id[chosen]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
     def _episodes(self) -> NDArray[np.int64]:
@@ -217,11 +218,11 @@ class Energy(Priority):
     def _weights(self, episodes: NDArray[np.int64]) -> NDArray:
         """Return the weights of episodes, after computing the energies of those that have ended."""
         storage = self.storage
-        first, last = storage.first_id[episodes], storage.last_id[episodes]
-        is_finished = ~np.isin(episodes, storage.newest_episode[storage.ring_running])
-        for episode in episodes[is_finished & (self.computed_at[episodes] != last)]:
+        first, last = storage.episode_first_id[episodes], storage.episode_last_id[episodes]
+        is_finished = ~np.isin(episodes, storage.ring_newest_episode[storage.ring_running])
+        for episode in episodes[is_finished & (self.computed_until[episodes] != last)]:
             self.energy[episode] = self._energy_of(episode)
-            self.computed_at[episode] = storage.last_id[episode]
+            self.computed_until[episode] = storage.episode_last_id[episode]
         energy = self.energy[episodes]
         steps = last - first + 1
         if not energy[is_finished].any():
@@ -233,7 +234,8 @@ class Energy(Priority):
     def _energy_of(self, episode: np.integer) -> float:
         """Return the energy of a finished episode."""
         storage = self.storage
-        positions = storage.positions(np.arange(storage.first_id[episode], storage.last_id[episode] + 1))
+        first, last = storage.episode_first_id[episode], storage.episode_last_id[episode]
+        positions = storage.positions(np.arange(first, last + 1))
         goals = [storage.rows["obs"][ACHIEVED_GOAL][positions[:1]], storage.next_achieved[positions]]
         path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.goal_size] for goal in goals], dtype=np.float64)
         moves = np.diff(path, axis=0)
@@ -247,14 +249,14 @@ class Energy(Priority):
     def state_dict(self) -> dict[str, NDArray]:
         """Return the energies: those of episodes that have lost transitions cannot be computed again."""
         episodes = self._episodes()
-        return {"energy": self.energy[episodes], "computed_at": self.computed_at[episodes]}
+        return {"energy": self.energy[episodes], "computed_until": self.computed_until[episodes]}
 
     def load_state_dict(self, state: dict[str, NDArray]) -> None:
         """Restore a value of :meth:`state_dict`."""
         if not (np.isfinite(state["energy"]) & (state["energy"] >= 0)).all():
             raise ValueError("the energies are not finite numbers of at least 0")
         episodes = self._episodes()
-        self.energy[episodes], self.computed_at[episodes] = state["energy"], state["computed_at"]
+        self.energy[episodes], self.computed_until[episodes] = state["energy"], state["computed_until"]
 
 
 PRIORITIES: dict[str, type[Priority]] = {"uniform": Uniform, "energy": Energy, "td_error": TDError}
@@ -270,7 +272,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     if type(priority).__module__ == __name__:
         return priority.sample(count, rng)
     what = f"sample of the priority {type(priority).__name__}"
-    with run_errors_of(what):
+    with as_run_error(what):
         returned = priority.sample(count, rng)
     with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
         ids, weights = returned
@@ -279,7 +281,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
             ids = ids.astype(np.int64)  # computing with ids overflows smaller types
         weights = None if weights is None else np.array(weights, np.float64)
         is_valid = ids.shape == (count,) and ids.dtype == np.int64 and priority.storage.is_stored(ids).all()
-        if is_valid and (weights is None or (weights.shape == (count,) and priority.takes_errors())):
+        if is_valid and (weights is None or (weights.shape == (count,) and priority.uses_td_errors())):
             return ids, weights
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
@@ -304,7 +306,7 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
         cls = PRIORITIES[name]
     else:
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
-    if cls.takes_errors() and cls.state_dict is Priority.state_dict:
+    if cls.uses_td_errors() and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls(storage, **options)
 

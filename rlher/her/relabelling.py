@@ -18,7 +18,7 @@ class RelabelledBatch(NamedTuple):
     :param next_obs: (batch,) packed observations after the last step of the return, with the new goals.
     :param rewards: (batch,) sums of up to ``n_steps`` discounted rewards.
     :param dones: (batch,) 1 where nothing is bootstrapped.
-    :param discounts: (batch,) of the bootstrapped value; None: ``gamma``, because returns have one step.
+    :param discounts: (batch,) discounts of the bootstrapped values; None: ``gamma``, because returns have one step.
     """
 
     rows: NDArray
@@ -32,7 +32,7 @@ class RelabelledBatch(NamedTuple):
 class Relabeller:
     """Gives transitions new goals, and the rewards and dones that follow from them.
 
-    :param storage: of the transitions.
+    :param storage: the stored transitions.
     :param reward_and_done: computes rewards and dones.
     :param strategy: chooses the new goals.
     :param n_steps: steps of a return; fewer where the episode ends, or the new goal is reached.
@@ -45,19 +45,19 @@ class Relabeller:
     n_steps: int
     gamma: float
 
-    def relabel(self, ids: Ids, n_original: int, rng: np.random.Generator) -> RelabelledBatch:
-        """Give new goals to all but the first ``n_original`` of the transitions with these (batch,) ids."""
+    def relabel(self, ids: Ids, n_real: int, rng: np.random.Generator) -> RelabelledBatch:
+        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
         has_parts = self.storage.layout.goal_parts > 1
-        # With relay sub-goals a step may change the goal. A row then holds the goal before the step, but the reward
-        # under the goal after it. Rewards under the row's goal are therefore computed for original goals as well.
-        first_recomputed = 0 if has_parts else n_original
+        # With relay sub-goals the goal may change within a step: the row's goal is that of before the step, but its
+        # reward belongs to that of after it. So transitions that keep their goals need new rewards, too.
+        first_recomputed = 0 if has_parts else n_real
         if first_recomputed < len(ids):
             # Of the newest transitions that the returns may have. It writes into rows, which are copied below.
             self.reward_and_done.observe_new(ids[first_recomputed:] + self.n_steps - 1)
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)
-        new_goals = self._new_goals(ids[n_original:], rows["episode"][n_original:], rng)
-        rows["obs"][DESIRED_GOAL][n_original:] = new_goals
+        new_goals = self._new_goals(ids[n_real:], rows["episode"][n_real:], rng)
+        rows["obs"][DESIRED_GOAL][n_real:] = new_goals
         # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
         goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
 
@@ -95,7 +95,7 @@ class Relabeller:
         n_steps = self.n_steps
         if n_steps > 1:  # from here on, there is an entry for each step of each return
             window = ids[:, None] + np.arange(n_steps)
-            episode_ends = self.storage.last_id.take(rows["episode"])[:, None]
+            episode_ends = self.storage.episode_last_id.take(rows["episode"])[:, None]
             positions = self.storage.positions(np.minimum(window, episode_ends).reshape(-1))
             rows = self.storage.rows_at(positions)
             goals = goals.repeat(n_steps, axis=0)

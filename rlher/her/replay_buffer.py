@@ -281,36 +281,36 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
         ids, weights = checked_sample(self.priority, batch_size, self.rng)
-        n_original = self._n_original(batch_size)
+        n_real = self._n_real(batch_size)
         demonstrations = None
         if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block by demonstrations: at least one transition, and never a whole batch.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
-            # The block lies across index `n_original`, so that the same share of the demonstrations keeps its goals.
-            start = n_original - self._n_original(count)
+            # The block lies across index `n_real`, so that the same share of the demonstrations keeps its goals.
+            start = n_real - self._n_real(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        indices = ids if self.priority.takes_errors() else None
-        return self._samples(ids, n_original, env, weights, demonstrations, indices)
+        indices = ids if self.priority.uses_td_errors() else None
+        return self._samples(ids, n_real, env, weights, demonstrations, indices)
 
     def _samples(
         self,
         ids: Ids,
-        n_original: int,
+        n_real: int,
         env: VecNormalize | None,
         weights: NDArray | None = None,
         demonstrations: slice | None = None,
         indices: Ids | None = None,
     ) -> HerReplayBufferSamples:
-        """Return transitions as tensors, of which all but the first ``n_original`` get new goals.
+        """Return transitions as tensors, of which all but the first ``n_real`` get new goals.
 
         :param weights: (batch,) importance weights.
         :param demonstrations: which of the transitions are demonstrations.
         :param indices: what :meth:`update_priorities` takes.
         """
-        relabelled = self.relabeller.relabel(ids, n_original, self.rng)
+        relabelled = self.relabeller.relabel(ids, n_real, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -336,7 +336,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         tensor = th.from_numpy(array)  # as_tensor takes three times as long
         return tensor if self.device == CPU else tensor.to(self.device)
 
-    def _n_original(self, count: int) -> int:
+    def _n_real(self, count: int) -> int:
         """Return how many of ``count`` transitions keep their original goals."""
         return count - int(self.her_ratio * count)
 

@@ -81,7 +81,7 @@ class RewardStatistics:
 class RewardAndDone:
     """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
 
-    :param storage: of the transitions.
+    :param storage: the stored transitions.
     :param reward_function: called only where it is needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
@@ -145,14 +145,14 @@ class RewardAndDone:
     # ----------------------------------------------------------------------------- what follows from these
 
     @property
-    def success_threshold(self) -> float | None:
+    def resolved_success_reward(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while it is unknown."""
         return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
 
     @property
-    def done_mode(self) -> str:
+    def resolved_relabel_done(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
-        if self.relabel_done == "keep" or self.success_threshold is None:
+        if self.relabel_done == "keep" or self.resolved_success_reward is None:
             return "keep"
         observed = self.statistics.observed_ends_on_success
         ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
@@ -177,7 +177,7 @@ class RewardAndDone:
         :param goal_rewards: (n,) ``compute_reward`` under the new goals.
         :param rows: (n,) packed rows of the transitions.
         """
-        if self.done_mode == "keep":
+        if self.resolved_relabel_done == "keep":
             return rows["terminated"]
         original_goal_rewards = rows["reward"] - rows["goal_independent"]
         is_failure = rows["terminated"] & ~self.is_reached(original_goal_rewards)  # a crash ends under any goal
@@ -185,9 +185,9 @@ class RewardAndDone:
 
     def is_reached(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
-        if self.success_threshold is None:
+        if self.resolved_success_reward is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return reaches(goal_rewards, self.success_threshold)
+        return reaches(goal_rewards, self.resolved_success_reward)
 
     def _compute_reward(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
@@ -203,8 +203,8 @@ def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values
     """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
 
     A stored reward that equals one of a sparse reward's two values has no goal-independent part. ``compute_reward`` may
-    return the other of the two values, because the goal that it was given differs from the goal of the step. The stored
-    goal was rounded to float32, or the environment moved its goal in the same step.
+    disagree with the stored reward although both are right: the stored goal was rounded to float32, or the environment
+    moved its goal within the step.
 
     :param stored: (n,) rewards from the environment's ``step``.
     :param goal_rewards: (n,) ``compute_reward`` of the same transitions under their original goals.

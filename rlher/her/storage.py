@@ -1,9 +1,9 @@
 """The storage of transitions: a ring for each environment, and one for demonstrations, which is never overwritten.
 
 A transition is one packed row: an observation with the action and reward that followed it. The observation after
-transition i is that of transition i + 1 or, at an episode's last transition, ``last_obs[episode]``. Each observation is
-therefore stored once. To overwrite the oldest transition, only its episode's ``first_id`` advances. Nothing is moved,
-and a full ring stays full.
+transition i is that of transition i + 1 or, at an episode's last transition, ``episode_last_obs[episode]``. Each
+observation is therefore stored once. To overwrite the oldest transition, only its episode's ``episode_first_id``
+advances. Nothing is moved, and a full ring stays full.
 
 All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
 misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
@@ -13,15 +13,15 @@ have the environment's precision, because rewards depend on it.
 Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
 :data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and the demonstrations have the last one. So
 consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
-start plus the serial number modulo the ring's size. Episodes are numbered in the same way: episode n of a ring, counted
-from 0, has the ring's start plus n modulo the ring's size.
+start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th
+episode of a ring, counted from 0, has the number ``ring_start + n % ring_size``.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
 have overwritten those of episode 0, whose number the next episode gets::
 
-    position        0  1  2                       episode    0  1  2
-    transition      3  4  2                       first_id   -  2  3
-    rows["episode"] 2  2  1                       last_id    -  2  4
+    position        0  1  2                       episode            0  1  2
+    transition      3  4  2                       episode_first_id   -  2  3
+    rows["episode"] 2  2  1                       episode_last_id    -  2  4
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ IDS_PER_RING = 1 << RING_SHIFT
 """Ids of one ring; more than can ever be added to it."""
 
 RING_ARRAYS = ("ring_added", "ring_running")
-EPISODE_ARRAYS = ("first_id", "last_id", "last_obs")
+EPISODE_ARRAYS = ("episode_first_id", "episode_last_id", "episode_last_obs")
 
 Observations = Mapping[str, NDArray]
 Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
@@ -107,19 +107,19 @@ class Storage:
     :ivar ring_sizes: for each ring, transitions that it can hold.
     :ivar ring_added: for each ring, transitions ever added.
     :ivar ring_running: for each ring, whether its newest episode runs.
-    :ivar newest_episode: for each ring, its newest episode.
+    :ivar ring_newest_episode: for each ring, its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
-    :ivar first_id: for each episode, id of its oldest transition that is stored.
-    :ivar last_id: for each episode, id of its newest transition.
-    :ivar last_obs: for each episode, the packed observation after its newest transition.
+    :ivar episode_first_id: for each episode, id of its oldest transition that is stored.
+    :ivar episode_last_id: for each episode, id of its newest transition.
+    :ivar episode_last_obs: for each episode, the packed observation after its newest transition.
     """
 
     rows: NDArray
     next_achieved: NDArray
-    first_id: Ids
-    last_id: Ids
-    last_obs: NDArray
+    episode_first_id: Ids
+    episode_last_id: Ids
+    episode_last_obs: NDArray
 
     def __init__(self, capacity: int, n_envs: int, layout: Layout, demonstration_steps: int = 0) -> None:
         self.capacity = capacity
@@ -140,10 +140,10 @@ class Storage:
         count = sum(sizes)
         self.rows = np.zeros(count, self.layout.row)
         self.next_achieved = np.zeros(count, self.layout.achieved)
-        self.first_id = np.zeros(count, np.int64)
-        self.last_id = np.zeros(count, np.int64)
-        self.last_obs = np.zeros(count, self.layout.observation)
-        self.newest_episode = self.ring_starts - 1  # at first, none
+        self.episode_first_id = np.zeros(count, np.int64)
+        self.episode_last_id = np.zeros(count, np.int64)
+        self.episode_last_obs = np.zeros(count, self.layout.observation)
+        self.ring_newest_episode = self.ring_starts - 1  # at first, none
 
     @contextmanager
     def restored_on_error(self) -> Iterator[None]:
@@ -181,7 +181,7 @@ class Storage:
         for key in self.layout.observation.names or ():
             copy_into(obs[key], packed[key])
             copy_into(next_obs[key], last_obs[key])
-        before = self.last_obs.take(self.newest_episode[: self.n_envs])
+        before = self.episode_last_obs.take(self.ring_newest_episode[: self.n_envs])
         if packed.tobytes() != before.tobytes():  # some environment was reset
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
             self.ring_running[: self.n_envs][was_reset] = False
@@ -189,9 +189,9 @@ class Storage:
         rows["reward"] = reward
         rows["terminated"] = terminated
         positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
-        rows["episode"] = episodes = self.newest_episode[: self.n_envs]
+        rows["episode"] = episodes = self.ring_newest_episode[: self.n_envs]
         self.rows.put(positions, rows)
-        self.last_obs.put(episodes, last_obs)
+        self.episode_last_obs.put(episodes, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
         self.ring_running[: self.n_envs][done] = False
 
@@ -205,9 +205,9 @@ class Storage:
         """
         self.ring_running[ring] = False
         positions = [self._append(ring) for _ in range(len(rows))]
-        rows["episode"] = self.newest_episode[ring]
+        rows["episode"] = self.ring_newest_episode[ring]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
-        self.last_obs[self.newest_episode[ring]] = last_obs
+        self.episode_last_obs[self.ring_newest_episode[ring]] = last_obs
         self.ring_running[ring] = False
 
     def _append(self, ring: int) -> int:
@@ -219,13 +219,13 @@ class Storage:
         new_id = ring * IDS_PER_RING + serial
         position = start + serial % size
         if serial >= size:
-            self.first_id[self.rows["episode"][position]] = new_id - size + 1
+            self.episode_first_id[self.rows["episode"][position]] = new_id - size + 1
         if not self.ring_running[ring]:
             # Now fewer transitions than the ring's size are stored, so fewer episodes, and the next number is free.
-            self.newest_episode[ring] = start + (self.newest_episode[ring] + 1 - start) % size
-            self.first_id[self.newest_episode[ring]] = new_id
+            self.ring_newest_episode[ring] = start + (self.ring_newest_episode[ring] + 1 - start) % size
+            self.episode_first_id[self.ring_newest_episode[ring]] = new_id
             self.ring_running[ring] = True
-        self.last_id[self.newest_episode[ring]] = new_id
+        self.episode_last_id[self.ring_newest_episode[ring]] = new_id
         self.ring_added[ring] = serial + 1
         return position
 
@@ -287,7 +287,7 @@ class Storage:
         start, size = self.ring_starts[ring], self.ring_sizes[ring]
         oldest_serial = max(self.ring_added[ring] - size, 0)
         oldest = self.rows["episode"][start + oldest_serial % size]
-        count = (self.newest_episode[ring] - oldest) % size + 1
+        count = (self.ring_newest_episode[ring] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
@@ -352,8 +352,8 @@ class Storage:
         :param episodes: (n,) episodes of the transitions.
         """
         next_obs = self.rows_at(self.positions(ids + 1))["obs"]
-        at_end = np.flatnonzero(ids == self.last_id.take(episodes))
-        next_obs[at_end] = self.last_obs.take(episodes[at_end])
+        at_end = np.flatnonzero(ids == self.episode_last_id.take(episodes))
+        next_obs[at_end] = self.episode_last_obs.take(episodes[at_end])
         return next_obs
 
     # ------------------------------------------------------------------------------------ files and pickling
@@ -388,7 +388,7 @@ class Storage:
         for name in EPISODE_ARRAYS:
             self._fill(name, arrays["episodes"], arrays[name])
         rings = np.flatnonzero(self.ring_added)
-        self.newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
+        self.ring_newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
 
     def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
         """Set some entries of an array; raise ValueError if the values have another type or shape than these."""

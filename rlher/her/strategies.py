@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlher.core.errors import RunError, describe_value, run_errors_of
+from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import bind_arguments, import_object
 from rlher.her.storage import Ids, Storage
 
@@ -60,12 +60,12 @@ class GoalRequest:
     @property
     def episode_first_ids(self) -> Ids:
         """The (n,) ids of the first stored transitions of the episodes."""
-        return self.storage.first_id.take(self.episodes)
+        return self.storage.episode_first_id.take(self.episodes)
 
     @property
     def episode_last_ids(self) -> Ids:
         """The (n,) ids of the last transitions of the episodes; of the newest ones while these run."""
-        return self.storage.last_id.take(self.episodes)
+        return self.storage.episode_last_id.take(self.episodes)
 
     def sample_transitions(self, count: int) -> Ids:
         """Return ids sampled uniformly from all stored transitions."""
@@ -232,7 +232,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
 
     :raises RunError: it raised, or returned something else than ids of stored transitions.
     """
-    with run_errors_of(f"the goal selection strategy {name}"):
+    with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
         chosen = np.asarray(returned)
     what = describe_value(returned)

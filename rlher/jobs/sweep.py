@@ -28,7 +28,7 @@ from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import read_json, read_text
 from rlher.core.workers import start_fork_server
-from rlher.core.writing import user_error_on_write
+from rlher.core.writing import as_write_error
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
@@ -161,7 +161,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log_path.parent
     if waiting:
-        with user_error_on_write(logs):
+        with as_write_error(logs):
             logs.mkdir(parents=True, exist_ok=True)
     if config.progress:
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"

@@ -15,7 +15,7 @@ from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.make import make_env
-from rlher.evaluation.rollout import Policy, play_episode, with_bar
+from rlher.evaluation.rollout import Policy, play_episode, track_episodes
 from rlher.her.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.playing.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.run.metadata import package_versions
@@ -64,7 +64,7 @@ def collect_dataset(config: CollectConfig) -> Collected:
         failure: ReportedError | None = None
         with (interrupt_request := InterruptRequest()).catch_signals():
             try:
-                for episode in with_bar(_play(env, policy, config, outcomes, interrupt_request), config.episodes):
+                for episode in track_episodes(_play(env, policy, config, outcomes, interrupt_request), config.episodes):
                     kept.append(episode)
             except ReportedError as error:
                 failure = error

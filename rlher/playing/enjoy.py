@@ -10,7 +10,7 @@ from rlher.core.console import note
 from rlher.core.machine import has_display
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
-from rlher.evaluation.rollout import Episode, play_episodes, with_bar
+from rlher.evaluation.rollout import Episode, play_episodes, track_episodes
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 from rlher.playing.episode_sources import find_source
 
@@ -53,7 +53,7 @@ def watch(config: EnjoyConfig) -> Watched:
         if not window:
             recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
             recorder = stack.enter_context(recording)
-        for episode in with_bar(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
+        for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
             outcomes.append(episode)
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)

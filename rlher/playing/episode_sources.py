@@ -19,9 +19,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlher.config.command_keys import EpisodeSourceConfig
-from rlher.config.conf_files import conf_env, conf_files
+from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import RunError, UserError, damaged_if_it_raises, did_you_mean, run_errors_of
+from rlher.core.errors import RunError, UserError, as_read_error, as_run_error, did_you_mean
 from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
@@ -107,11 +107,11 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
 
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
-    with damaged_if_it_raises(metadata):
+    with as_read_error(metadata):
         env_id, action_repeat = collected_env(read_json(metadata))
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
-    env = replace(env or conf_env(str(env_id)), action_repeat=action_repeat).without_training_aids()
+    env = replace(env or read_env_config(str(env_id)), action_repeat=action_repeat).without_training_aids()
     with closing(make_env(env)) as open_env:
         data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
     seeds = [seed for seed in data.seeds if seed is not None]
@@ -143,7 +143,7 @@ class CheckedController:
 
         :raises RunError: the controller raised, or returned no action of the space.
         """
-        with run_errors_of(f"controller={self._name}"):
+        with as_run_error(f"controller={self._name}"):
             returned = self._act(observation)
             action = np.asarray(returned, dtype=self._space.dtype).reshape(self._space.shape or ())
         if isinstance(self._space, spaces.Box):

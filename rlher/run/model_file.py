@@ -18,7 +18,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, RunError, UserError, damaged_if_it_raises
+from rlher.core.errors import DamagedFile, RunError, UserError, as_read_error
 from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import write_bytes
 
@@ -58,7 +58,7 @@ def _open(file: Path | io.BytesIO) -> Iterator[tuple[zipfile.ZipFile, Path]]:
     path = file if isinstance(file, Path) else Path("the model in memory")
     if isinstance(file, Path) and not file.exists():
         raise UserError(f"there is no model file {path}.")
-    with damaged_if_it_raises(path), open_zip(file) as archive:
+    with as_read_error(path), open_zip(file) as archive:
         try:
             yield archive, path
         except pickle.UnpicklingError as error:  # its message advises to load the file without this check
@@ -66,7 +66,7 @@ def _open(file: Path | io.BytesIO) -> Iterator[tuple[zipfile.ZipFile, Path]]:
 
 
 @contextmanager
-def _misfit_as_user_error(path: Path) -> Iterator[None]:
+def _as_misfit_error(path: Path) -> Iterator[None]:
     """Turn the errors of torch and Stable-Baselines3 about weights of another model into UserErrors."""
     try:
         yield
@@ -85,7 +85,7 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
     with _open(file) as (archive, path):
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
-        with _misfit_as_user_error(path):
+        with _as_misfit_error(path):
             missing, unexpected = model.policy.load_state_dict(tensors, strict=False)
             if differing := [*unexpected, *(name for name in missing if name.startswith(ACTING_PREFIXES))]:
                 raise ValueError(f"its networks differ in {differing[0]}")
@@ -119,7 +119,7 @@ def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:
         if "ent_coef_optimizer" in parameters and getattr(model, "ent_coef_optimizer", None) is None:
             raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
         variables = read_tensors(archive.read(VARIABLES), model.device) if VARIABLES in archive.namelist() else {}
-        with _misfit_as_user_error(path):
+        with _as_misfit_error(path):
             model.set_parameters(parameters, exact_match=True, device=model.device)
             for name in (variables or {}).keys() - {FIXED_ENT_COEF}:
                 recursive_getattr(model, name).data.copy_(variables[name])

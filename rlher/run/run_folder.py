@@ -24,10 +24,10 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, flat_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
-from rlher.core.errors import DamagedFile, UserError, damaged_if_it_raises, first_line
+from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import dump_yaml, read_text, read_yaml
-from rlher.core.writing import display_path, user_error_on_write, write_json, write_text
+from rlher.core.writing import as_write_error, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
 CONFIG = "config.yaml"
@@ -130,7 +130,7 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
     :raises FileNotFoundError, UserError, DamagedFile: as :func:`read_config`, but for values that do not fit.
     """
     path = folder / CONFIG
-    with damaged_if_it_raises(path, FileNotFoundError):
+    with as_read_error(path, FileNotFoundError):
         values = read_yaml(path)
         if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
@@ -164,7 +164,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
     """
     dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder
     parent = Path.cwd() / config.logs / config.algo.label
-    with user_error_on_write(parent):
+    with as_write_error(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)

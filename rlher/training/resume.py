@@ -103,8 +103,8 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     meta = read_json(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values that
-    # were given at the start, which may differ from those of the config: that has resolved ones.
+    # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
+    # first start, such as null or auto; the config holds the resolved ones.
     fixed = compared_values(run.config, "resume")
     new_values = {key: value for key, value in compared_values(run.config, "experiment").items() if key not in fixed}
     meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}

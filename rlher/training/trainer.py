@@ -125,8 +125,8 @@ class Trainer:
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
 
-        With ``engine.overlap`` the model of an evaluation during training lacks the updates of the step before. So if
-        the evaluation at the last step is the best one, the last model replaces the model of that evaluation.
+        With ``engine.overlap``, the evaluation at the last step is of the model before the last updates. If it is the
+        best one, the last model takes its model's place.
         """
         evaluations = self.evaluations
         episodes = self.config.eval.final_episodes

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from optuna.study import Study
 
-from rlher.config.conf_files import conf_env, conf_files
+from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, flat_values
 from rlher.config.override_syntax import override_words
@@ -143,7 +143,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     :param comments: lines for its head.
     """
     name = config.env.label
-    env = conf_env(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
+    env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = flat_values(replace(default_config(config), env=env))
     tuned = {key: value for key, value in compared_values(config, "recipe").items() if value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.

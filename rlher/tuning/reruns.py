@@ -25,7 +25,7 @@ from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, rank_trials
 
 RERUN_SEED_OFFSET = 10**6
-"""Offset of the first re-run's seed. A search reaches it only after a million runs with equal parameters."""
+"""Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 

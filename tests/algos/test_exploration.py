@@ -65,7 +65,7 @@ def test_no_action_is_held_beyond_the_end_of_its_episode(policy):
     actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage
     episodes = storage.episodes(0)[: -1 if storage.ring_running[0] else None]
-    held = [actions[storage.first_id[episode] : storage.last_id[episode] + 1] for episode in episodes]
+    held = [actions[storage.episode_first_id[episode] : storage.episode_last_id[episode] + 1] for episode in episodes]
     assert len(held) > 5
     assert all(len(np.unique(actions)) == 1 for actions in held)
     assert len({actions[0] for actions in held}) == len(held)

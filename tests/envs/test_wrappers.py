@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hostile_envs import LineEnv
 
-from rlher.config.conf_files import conf_env
+from rlher.config.conf_files import read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -57,7 +57,7 @@ def test_a_maze_has_shifted_rewards_in_training_only(training: bool, expected: s
 
 @pytest.mark.parametrize("training", [True, False])
 def test_only_training_ends_soon_after_a_block_fell(training: bool):
-    env = make_env(replace(conf_env("FetchPush-v4"), fall_height=0.3), training=training)
+    env = make_env(replace(read_env_config("FetchPush-v4"), fall_height=0.3), training=training)
     for _ in range(2):
         env.reset(seed=0)
         simulator = env.unwrapped
@@ -71,6 +71,6 @@ def test_only_training_ends_soon_after_a_block_fell(training: bool):
 
 
 def test_goals_without_a_height_cannot_fall():
-    config = replace(conf_env("PointMaze_UMaze-v3"), fall_height=0.3)
+    config = replace(read_env_config("PointMaze_UMaze-v3"), fall_height=0.3)
     with pytest.raises(UserError):
         make_env(config, training=True)

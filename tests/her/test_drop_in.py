@@ -106,7 +106,7 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation():
     inner.step_wait = recorded
     model = make_model(SAC, env, steps=200)
     storage = model.replay_buffer.storage
-    finals = storage.next_achieved[storage.positions(storage.last_id[: len(ends)]), 0]
+    finals = storage.next_achieved[storage.positions(storage.episode_last_id[: len(ends)]), 0]
     assert np.allclose(finals, ends, atol=1e-5), "final observations are stored raw"
     raw, normalised = model.replay_buffer.sample(300), model.replay_buffer.sample(300, env=env)
     gap = (raw.next_observations["achieved_goal"] - raw.next_observations["desired_goal"]).abs()

@@ -38,7 +38,7 @@ def test_returns_match_a_sum_by_hand(n_steps, strategy, ends):
     number = {entry[3]["achieved_goal"][0]: index for index, entry in enumerate(player.log)}
 
     batch = buffer.sample(500)
-    n_original = 500 - int(buffer.her_ratio * 500)
+    n_real = 500 - int(buffer.her_ratio * 500)
     for row in range(500):
         start = number[batch.observations["achieved_goal"][row, 0].item()]
         goal = batch.observations["desired_goal"][row, 0].item()
@@ -54,7 +54,7 @@ def test_returns_match_a_sum_by_hand(n_steps, strategy, ends):
         assert batch.discounts[row, 0].item() == pytest.approx(gamma**taken)
         assert batch.next_observations["achieved_goal"][row, 0].item() == after
         assert batch.next_observations["desired_goal"][row, 0].item() == goal
-        assert is_original or row >= n_original
+        assert is_original or row >= n_real
     assert batch.discounts.shape == (500, 1)
 
 

@@ -20,8 +20,8 @@ def transitions(buffer):
     rows = storage.rows_at(positions)
     next_obs = storage.next_obs(ids, rows["episode"])
     episodes = rows["episode"]
-    assert (storage.first_id[episodes] <= ids).all()
-    assert (ids <= storage.last_id[episodes]).all()
+    assert (storage.episode_first_id[episodes] <= ids).all()
+    assert (ids <= storage.episode_last_id[episodes]).all()
     assert (next_obs["achieved_goal"] == storage.next_achieved[positions]).all()
     columns = [obs[key][:, 0] for key in ("achieved_goal", "desired_goal") for obs in (rows["obs"], next_obs)]
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -39,7 +39,7 @@ def check_against_log(buffer, player, capacity):
         for number, entry in enumerate(mine):
             same = [index for index, other in enumerate(mine) if other[1] == entry[1]]
             (episode,) = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
-            bounds = storage.first_id[episode], storage.last_id[episode]
+            bounds = storage.episode_first_id[episode], storage.episode_last_id[episode]
             assert bounds == tuple(storage.ids(env)[index] for index in (same[0], same[-1]))
         assert first == max(storage.ring_added[env] - capacity, 0)
     assert transitions(buffer) == expected

@@ -25,7 +25,7 @@ RANGES = {  # transitions of an episode of T steps whose outcome may be the goal
 
 
 def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
-    episode = {"first_id": np.array([first]), "last_id": np.array([first + T - 1])}
+    episode = {"episode_first_id": np.array([first]), "episode_last_id": np.array([first + T - 1])}
     storage = SimpleNamespace(**episode, n_transitions=20, sample=lambda n, rng: np.full(n, 7))
     request = GoalRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0))
     return resolve_strategy(name, gamma=gamma, **options)(request) - first

@@ -9,7 +9,7 @@ import optuna
 from optuna.trial import TrialState
 
 from rlher.config.algorithms import DQNConfig
-from rlher.config.conf_files import conf_env
+from rlher.config.conf_files import read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, side_by_side_config
 from rlher.config.tuning import OptimizeConfig
@@ -40,7 +40,7 @@ def run_optimize(folder: Path, *words: str) -> Outcome:
 
 
 def bit_flipping(n_bits: int = 4) -> EnvConfig:
-    return replace(conf_env("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
+    return replace(read_env_config("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
 
 
 def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:

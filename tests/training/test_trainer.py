@@ -15,7 +15,7 @@ from same_run import differences
 from rlher.algos import ALGORITHMS
 from rlher.cli import lists
 from rlher.cli.main import main
-from rlher.config.conf_files import conf_env
+from rlher.config.conf_files import read_env_config
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her import STRATEGIES
 from tests.conftest import TINY
@@ -38,7 +38,7 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
 
 @pytest.mark.parametrize("env", [row["env"] for row in lists.envs() if not row["needs"]])
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
-    algo = "dqn" if conf_env(env).actions == "discrete" else "ddpg"
+    algo = "dqn" if read_env_config(env).actions == "discrete" else "ddpg"
     limit = ("env.max_episode_steps=20",)  # a full AntMaze evaluation would take a minute
     done = rlher(
         "train", f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit, "total_timesteps=60", "eval.freq=1000"

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlher.core.errors import DamagedFile, damaged_if_it_raises, first_line
+from rlher.core.errors import DamagedFile, as_read_error, first_line
 from rlher.core.reading import require_regular_file
 from rlher.core.writing import sync, write_json
 
@@ -70,7 +70,7 @@ def verify(folder: Path) -> None:
     :raises DamagedFile: a file is missing, changed or not a regular file, or the manifest cannot be read.
     :raises UserError: the disk does not answer, or reading is not permitted.
     """
-    with damaged_if_it_raises(folder):
+    with as_read_error(folder):
         for path in folder.rglob("*"):
             if not (path.is_file() or path.is_dir()):
                 raise DamagedFile(path, "it is not a regular file")

@@ -118,7 +118,8 @@ class Checkpointer:
     def restore_envs(self) -> None:
         """After :meth:`restore`, directly before ``learn``: repeat the actions, set the random number generators.
 
-        Nothing random may happen after it. ``learn`` would reset environments without observations.
+        Call it last, because it sets the generators. It also sets the observations, without which ``learn`` would reset
+        the environments.
         """
         point, self._env_point = self._env_point, None
         if point is None:
