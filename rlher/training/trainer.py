@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -67,20 +67,18 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with closing(self.evaluation_workers), self.interrupt_request.catch_signals():
-            try:
-                try:
-                    with self._record_status():
-                        self._reset_results()
-                        self._learn()
-                        self.interrupt_request.stop_at_once()
-                        if self._evaluate_at_end:
-                            self._evaluate_final()
-                finally:
-                    self._write_result()
-            finally:
-                if self.tracker is not None:
-                    self.tracker.finish(self.result)
+        with ExitStack() as at_end:  # what is entered last ends first
+            at_end.enter_context(closing(self.evaluation_workers))
+            at_end.enter_context(self.interrupt_request.catch_signals())
+            if self.tracker is not None:
+                at_end.callback(self.tracker.finish, self.result)
+            at_end.callback(self._write_result)
+            at_end.enter_context(self._record_status())
+            self._reset_results()
+            self._learn()
+            self.interrupt_request.stop_at_once()
+            if self._evaluate_at_end:
+                self._evaluate_final()
         return self.result
 
     def _reset_results(self) -> None:
