@@ -92,25 +92,34 @@ class Relabeller:
         :param goals: the goals under which rewards and dones are recomputed, of transition ``first_recomputed`` of the
             batch and all after it.
         """
-        n_steps = self.n_steps
-        if n_steps > 1:  # from here on, there is an entry for each step of each return
-            window = ids[:, None] + np.arange(n_steps)
-            episode_ends = self.storage.episode_last_id.take(rows["episode"])[:, None]
-            positions = self.storage.positions(np.minimum(window, episode_ends).reshape(-1))
-            rows = self.storage.rows_at(positions)
-            goals = goals.repeat(n_steps, axis=0)
+        if self.n_steps == 1:
+            return *self._rewards_and_dones(positions, rows, goals, first_recomputed), ids, None
+        steps = ids[:, None] + np.arange(self.n_steps)  # the transitions of each return
+        episode_ends = self.storage.episode_last_id.take(rows["episode"])[:, None]
+        step_positions = self.storage.positions(np.minimum(steps, episode_ends).reshape(-1))
+        step_rewards, step_dones = self._rewards_and_dones(
+            step_positions,
+            self.storage.rows_at(step_positions),
+            goals.repeat(self.n_steps, axis=0),
+            first_recomputed * self.n_steps,
+        )
+        rewards, dones, taken = sum_rewards(
+            step_rewards.reshape(steps.shape), step_dones.reshape(steps.shape), steps <= episode_ends, self.gamma
+        )
+        return rewards, dones, ids + taken - 1, (self.gamma**taken).astype(np.float32)
+
+    def _rewards_and_dones(
+        self, positions: Positions, rows: NDArray, goals: NDArray, first_recomputed: int
+    ) -> tuple[NDArray, NDArray]:
+        """Return the (n,) rewards and dones of transitions, stored ones and, from ``first_recomputed`` on, new ones."""
         rewards = rows["reward"].copy()
         dones = rows["terminated"].astype(np.float32)
         if len(goals):
-            recomputed = slice(first_recomputed * n_steps, None)
+            recomputed = slice(first_recomputed, None)
             rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
                 positions[recomputed], rows[recomputed], goals
             )
-        if n_steps == 1:
-            return rewards, dones, ids, None
-        by_step = rewards.reshape(-1, n_steps), dones.reshape(-1, n_steps)
-        rewards, dones, taken = sum_rewards(*by_step, window <= episode_ends, self.gamma)
-        return rewards, dones, ids + taken - 1, (self.gamma**taken).astype(np.float32)
+        return rewards, dones
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
