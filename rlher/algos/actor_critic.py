@@ -155,7 +155,7 @@ class ActorCritic(FastUpdate):
 
     def _squared_distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
-        actor_actions = self.act(obs, deterministic=True, forward=self.forward)
+        actor_actions = self.act(obs, deterministic=True)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
 
     @th.no_grad()

@@ -4,10 +4,9 @@ import numpy as np
 import stable_baselines3
 import torch as th
 from stable_baselines3.common.policies import BaseModel
-from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, Forward, LoggedValues, UpdateBatch
+from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 
@@ -47,11 +46,11 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         gradients = th.autograd.grad(loss, self._params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 
-    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""
         if not deterministic and np.random.rand() < self.exploration_rate:
             return th.as_tensor(np.array([self.action_space.sample() for _ in obs]))
-        return forward(self.q_net.q_net, obs).argmax(dim=1)
+        return self.q_net.q_net(obs).argmax(dim=1)
 
 
 def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> list[th.Tensor]:

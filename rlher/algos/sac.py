@@ -99,9 +99,9 @@ class SACBase(ActorCritic):
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
         return actions, log_prob.sum(dim=1, keepdim=True)
 
-    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the mean action, or a sampled one."""
-        mean, log_std = self._gaussian(obs, forward)
+        mean, log_std = self._gaussian(obs, nn.Module.__call__)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
     def _gaussian(self, obs: th.Tensor, forward: Forward) -> tuple[th.Tensor, th.Tensor]:

@@ -6,10 +6,9 @@ import stable_baselines3
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
-from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Forward, LoggedValues, UpdateBatch
+from rlher.algos.fast_update import LoggedValues, UpdateBatch
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
@@ -88,9 +87,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().pretrain(updates, batch_size)
         polyak_update(self.actor_params, self._actor_target_params, 1.0)
 
-    def act(self, obs: th.Tensor, deterministic: bool, forward: Forward = nn.Module.__call__) -> th.Tensor:
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
-        return forward(self.actor.mu, obs)
+        mean: th.Tensor = self.actor.mu(obs)
+        return mean
 
 
 class DDPG(TD3, stable_baselines3.DDPG):
