@@ -173,12 +173,16 @@ class ResumeConfig(TrainConfig):
     more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)
 
 
+LAUNCHER_KEYS = [field.name for field in fields(LauncherConfig) if field not in fields(TrainConfig)]
+"""Keys of a sweep that its runs do not have."""
+
+
 def single_run_config(config: LauncherConfig) -> TrainConfig:
     """Return the config of a training run that is not part of a sweep.
 
     :raises UserError: the config says where the runs of a sweep are trained.
     """
-    for key in ("workers", "launcher", "ray_address"):
+    for key in LAUNCHER_KEYS:
         if getattr(config, key) != getattr(LauncherConfig, key):
             raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
     return run_config(config)

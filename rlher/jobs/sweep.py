@@ -12,7 +12,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import tenacity
 from rlher.config.compose import ComposedConfig
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
-from rlher.config.training import LauncherConfig, TrainConfig, side_by_side_config
+from rlher.config.training import LAUNCHER_KEYS, TrainConfig, side_by_side_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -43,10 +43,6 @@ UNLOCK_SECONDS = 60
 WAITING, RUNNING = "waiting", "running"
 STATES = (WAITING, RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
 """States of a run, in the order of the table; waiting runs are not in it."""
-
-
-LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name for field in fields(TrainConfig)}
-"""Keys of a sweep that its runs do not have."""
 
 
 @dataclass
