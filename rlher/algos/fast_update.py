@@ -10,15 +10,13 @@ from stable_baselines3.common.policies import BaseModel
 from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.networks import forward_bf16, has_batchable_layers, make_feature_fn, vector_keys
+from rlher.algos.networks import apply_in_bf16, has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
-
-Forward = Callable[[nn.Module, th.Tensor], th.Tensor]
 
 UPDATE_METHODS = ("update", "critic_loss", "actor_loss", "loss", "aggregate_q_values", "update_critics", "update_actor")
 """Methods of the algorithms that only the fast update calls, and that a user's class may override."""
@@ -192,9 +190,9 @@ class FastUpdate(GoalAlgorithm):
         """Return values of the target network, clamped to ``target_q_bounds``."""
         return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
 
-    def forward(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
+    def apply_network(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
         """Return a network's output in a loss for x (batch, inputs), see ``bf16``."""
-        return forward_bf16(network, x) if self.bf16 else network(x)
+        return apply_in_bf16(network, x) if self.bf16 else network(x)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``compile`` is set; it must change nothing in place."""

@@ -90,7 +90,7 @@ def is_batchable(layer: nn.Module) -> bool:
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
 
 
-def forward_bf16(network: nn.Module, x: th.Tensor) -> th.Tensor:
+def apply_in_bf16(network: nn.Module, x: th.Tensor) -> th.Tensor:
     """Return a network's output for x (batch, inputs), in float32, with wide layers computed in bf16.
 
     :param network: a layer, or a sequence of layers.

@@ -1,6 +1,7 @@
 """Soft actor-critic."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import stable_baselines3
@@ -8,7 +9,7 @@ import torch as th
 from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import Forward, LoggedValues, UpdateBatch
+from rlher.algos.fast_update import LoggedValues, UpdateBatch
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
@@ -93,7 +94,7 @@ class SACBase(ActorCritic):
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
-        mean, log_std = self._gaussian(obs, self.forward)
+        mean, log_std = self._gaussian(obs, self.apply_network)
         actions = th.tanh(mean + noise * log_std.exp())
         # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
@@ -104,11 +105,13 @@ class SACBase(ActorCritic):
         mean, log_std = self._gaussian(obs, nn.Module.__call__)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
-    def _gaussian(self, obs: th.Tensor, forward: Forward) -> tuple[th.Tensor, th.Tensor]:
-        """Return mean and logarithm of the standard deviation of the actions before squashing."""
-        latent = forward(self.actor.latent_pi, obs)
-        mean, log_std = (forward(layer, latent) for layer in (self.actor.mu, self.actor.log_std))
-        return mean, log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
+    def _gaussian(self, obs: th.Tensor, apply: Callable[..., th.Tensor]) -> tuple[th.Tensor, th.Tensor]:
+        """Return mean and logarithm of the standard deviation of the actions before squashing.
+
+        :param apply: evaluates a network on a batch: ``apply_network`` in a loss.
+        """
+        latent = apply(self.actor.latent_pi, obs)
+        return apply(self.actor.mu, latent), apply(self.actor.log_std, latent).clamp(LOG_STD_MIN, LOG_STD_MAX)
 
 
 class SAC(SACBase, stable_baselines3.SAC):

@@ -73,7 +73,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param n_envs: number of environments stepped together.
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
     :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
-    :param n_sampled_goal: virtual transitions per original one; 0 is plain replay.
+    :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
     :param copy_info_dict: must be False: ``compute_reward`` gets empty infos.
