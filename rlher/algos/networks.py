@@ -58,7 +58,7 @@ class BatchedMLP:
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
-        # Contiguous over the batch, a weight's gradient has the layout of the weight, so the optimizer copies nothing.
+        # With the batch as last axis, gradients have the memory layout of the weights, so the optimizer copies nothing.
         x = x.expand(len(weights[0]), *x.shape).mT
         parts = iter(weights)
         for layer in self.layers:

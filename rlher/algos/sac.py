@@ -102,7 +102,7 @@ class SACBase(ActorCritic):
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the mean action, or a sampled one."""
-        mean, log_std = self._gaussian(obs, nn.Module.__call__)
+        mean, log_std = self._gaussian(obs, nn.Module.__call__)  # in float32
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
     def _gaussian(self, obs: th.Tensor, apply: Callable[..., th.Tensor]) -> tuple[th.Tensor, th.Tensor]:

@@ -152,7 +152,8 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure, with the caller's settings of matplotlib.
 
-    The lines are labelled for a legend. The figure has its own size. Of ``style``, only whether runs are drawn counts.
+    The lines are labelled for a legend. The figure has its own size. ``style`` only decides whether single runs are
+    drawn.
 
     :raises UserError: no runs, an unknown column or colour, or runs of several environments.
     """

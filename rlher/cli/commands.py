@@ -282,7 +282,7 @@ COMMANDS = Registry(
         "train": Command("train", train, sweep=train_sweep_runs),
     },
 )
-"""Every command by name. An entry is all that a new one needs."""
+"""Every command by name."""
 
 
 def commands_with_key(key: str) -> list[str]:

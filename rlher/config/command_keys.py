@@ -8,7 +8,7 @@ from rlher.config.key import MAX_SEED, config_key, section, with_default
 
 
 @dataclass
-class ModelChoice:
+class ModelConfig:
     """Keys that choose a run and one of its models."""
 
     run: str | None = config_key(None, "run folder; null: the newest under `logs`", positional=True)
@@ -19,7 +19,7 @@ class ModelChoice:
 
 
 @dataclass
-class PlayConfig(ModelChoice):
+class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
     run: str | None = config_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
@@ -59,7 +59,7 @@ class EnjoyConfig(EpisodeSourceConfig):
 
 
 @dataclass
-class ExportConfig(ModelChoice):
+class ExportConfig(ModelConfig):
     """Config keys of `rlher export`."""
 
     output: str | None = config_key(None, "folder to write; null: <run>/export")

@@ -54,7 +54,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             _assign_recipe(config, config.recipe, trust_code)
     set_values(config, values)
 
-    if algo and (name := config.algo.name) != algo:  # the section has the keys of algo=
+    if algo and (name := config.algo.name) != algo:  # another algorithm has other keys
         raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
     validate(config)
     return config

@@ -110,7 +110,7 @@ def describe_error(error: BaseException) -> str:
     """Return ``"ValueError: message (file.py, line 12)"``.
 
     The text is the first line of the message. The place is the last frame outside NumPy. If that frame is in rlher, no
-    place is given: rlher called the user's function with arguments that it does not take.
+    place is given: the call itself failed, because the user's function takes other arguments.
     """
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]

@@ -26,12 +26,12 @@ RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class InterruptRequest:
     """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
 
-    :param is_saved: whether there is nothing to save, so that the first signal stops at once.
+    :param stops_at_once: raise at the first signal, because nothing has to be saved.
     """
 
-    def __init__(self, is_saved: bool = False) -> None:
+    def __init__(self, stops_at_once: bool = False) -> None:
         self.requested = False
-        self._is_saved = is_saved
+        self._stops_at_once = stops_at_once
 
     @contextmanager
     def catch_signals(self) -> Iterator[None]:
@@ -53,7 +53,7 @@ class InterruptRequest:
 
         :raises KeyboardInterrupt: it was requested before.
         """
-        self._is_saved = True
+        self._stops_at_once = True
         if self.requested:
             raise KeyboardInterrupt
 
@@ -63,7 +63,7 @@ class InterruptRequest:
                 raise KeyboardInterrupt
             return
         self.requested = True
-        if self._is_saved:
+        if self._stops_at_once:
             raise KeyboardInterrupt
         if number == signal.SIGINT:
             print("\nrlher: stopping, as soon as results are saved; another Ctrl-C stops at once", file=sys.stderr)
@@ -71,7 +71,7 @@ class InterruptRequest:
 
 def interrupt_on_stop_signals() -> AbstractContextManager[None]:
     """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within a ``with`` block, as Ctrl-C does."""
-    return InterruptRequest(is_saved=True).catch_signals()
+    return InterruptRequest(stops_at_once=True).catch_signals()
 
 
 def leave_signals_to_main_process() -> None:

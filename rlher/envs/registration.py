@@ -59,7 +59,7 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
         import_module(module)
     has_id = {module: bool(re.match(package.ids, name)) for module, package in ENV_PACKAGES.items()}
     for module in sorted(ENV_PACKAGES, key=lambda module: not has_id[module]):
-        # A package that the user's module has imported is not corrected yet (import_env_package).
+        # If the user's module imported the package, our corrections are missing; import_env_package applies them.
         if name in gym.registry and not (has_id[module] and module in sys.modules):
             return
         try:

@@ -53,7 +53,7 @@ class RelayGoals(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and choose the first goal."""
         if seed is not None:
-            # The stream of the environment's own np_random. Another one would change the results of the recipes.
+            # The seed of the environment's np_random; with another one, published results could not be repeated.
             self._rng = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return add_hand_goal(observation, self._relay, self._goes_to_object(observation)), info
@@ -96,10 +96,10 @@ def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: boo
 
     :param to_object: show the goal "reach the object" in place of the task's.
     """
-    hand, block = (observation["observation"][..., slice(*place)] for place in (relay.hand, relay.object))
+    hand, object_position = (observation["observation"][..., slice(*place)] for place in (relay.hand, relay.object))
     origin = np.asarray(relay.origin, dtype=np.float64)
     nothing = np.zeros_like(hand, dtype=np.float64)
-    parts = [nothing, block - origin] if to_object else [observation["desired_goal"] - origin, nothing]
+    parts = [nothing, object_position - origin] if to_object else [observation["desired_goal"] - origin, nothing]
     return {
         **observation,
         "achieved_goal": np.concatenate([observation["achieved_goal"] - origin, hand - origin], axis=-1),

@@ -54,7 +54,7 @@ def import_env_package(package: str) -> None:
 
 @contextlib.contextmanager
 def simulator_construction(entry_point: str, kwargs: dict[str, Any]) -> Iterator[None]:
-    """Build an environment within the block: PyBullet and MuJoCo neither read nor write the current folder.
+    """Keep PyBullet and MuJoCo from the files of the current folder while the block builds an environment.
 
     :param entry_point: entry point of the environment, ``module:name``.
     :param kwargs: keyword arguments of its constructor.

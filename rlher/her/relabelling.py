@@ -52,7 +52,7 @@ class Relabeller:
         # reward belongs to that of after it. So transitions that keep their goals need new rewards, too.
         first_recomputed = 0 if has_parts else n_real
         if first_recomputed < len(ids):
-            # Of the newest transitions that the returns may have. It writes into rows, which are copied below.
+            # Observe up to the last transition that a return can reach. This changes rows, which are copied below.
             self.reward_and_done.observe_new(ids[first_recomputed:] + self.n_steps - 1)
         positions = self.storage.positions(ids)
         rows = self.storage.rows_at(positions)

@@ -196,7 +196,7 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
 
 
 def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
-    """Return the runs of a sweep. Of runs with the same experiment in the same folder the first one is kept."""
+    """Return the runs of a sweep, the first of those with the same experiment in the same folder."""
     by_experiment: dict[str, SweepRun] = {}
     for run in runs:
         kept = by_experiment.setdefault(repr((run.config.logs, compared_values(run.config, "experiment"))), run)

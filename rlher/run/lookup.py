@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from rlher.config.command_keys import ModelChoice
+from rlher.config.command_keys import ModelConfig
 from rlher.config.key import changed_values, compared_values, flat_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code
@@ -42,7 +42,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def find_run_and_model(config: ModelChoice, agent: str | None = None) -> tuple[RunFolder, str]:
+def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
 
     :param agent: name of an agent that comes with rlher, in place of ``run``.
@@ -103,7 +103,7 @@ def is_finished(folder: Path) -> bool:
     return read_json(folder / RESULT).get("status") == Status.FINISHED
 
 
-def steps_of(run: RunFolder) -> int:
+def final_or_planned_timesteps(run: RunFolder) -> int:
     """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
     planned = run.config.total_timesteps
     done = read_json(run.folder / RESULT).get("timesteps")

@@ -78,7 +78,7 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the one before.
     :param done: steps of the checkpoint from which it is resumed; 0 without one.
     """
-    before = lookup.steps_of(run)
+    before = lookup.final_or_planned_timesteps(run)
     finished = lookup.is_finished(run.folder)
     if finished and total <= before:
         raise UserError(

@@ -123,8 +123,8 @@ class Trainer:
     def _evaluate_final(self) -> None:
         """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
 
-        With ``engine.overlap``, the evaluation at the last step is of the model before the last updates. If it is the
-        best one, the last model takes its model's place.
+        With ``engine.overlap``, the evaluation at the last step measured the model before its last updates. If that was
+        the best one, the last model is saved as the best.
         """
         evaluations = self.evaluations
         episodes = self.config.eval.final_episodes

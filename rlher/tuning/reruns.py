@@ -91,8 +91,7 @@ class RerunTrialRunner(TrialRunner):
 
         :return: its last model's success rate in the final evaluation, and a score with it.
         :raises RunError: the run failed.
-        :raises optuna.TrialPruned: the candidate was queued by an interrupted command, and is no longer one; or an
-            earlier trial trains it on this seed.
+        :raises optuna.TrialPruned: the trial is obsolete, queued by an interrupted command, or repeats an earlier one.
         """
         number = trial.params["candidate"]
         queued = _queued_params(trial.study).items()

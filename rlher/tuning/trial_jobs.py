@@ -70,8 +70,8 @@ class TrialJobs(JobSource):
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
         self._retry_lost_trials()
         for _ in range(min(free, count_unstarted(self.study, self.total))):
-            # If the connection breaks before the database replies, another trial exists, which nobody runs. It has no
-            # heartbeat, so it is retried as a lost one.
+            # If the reply of a database is lost, a trial exists that nobody runs. It has no heartbeat, so it is retried
+            # as a lost one.
             trial = self.study.ask(self._runner.space)
             self._running[trial.number] = trial
             record_heartbeat(trial)
