@@ -18,7 +18,10 @@ from rlher.her import HerReplayBuffer
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
 
-UPDATE_METHODS = ("update", "critic_loss", "actor_loss", "loss", "aggregate_q_values", "update_critics", "update_actor")
+UPDATE_METHODS = (
+    *("update", "with_random_inputs", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "clamp_target_q"),
+    *("q_values", "actor_q_values", "target_q_values", "update_critics", "update_actor", "update_targets"),
+)
 """Methods of the algorithms that only the fast update calls, and that a user's class may override."""
 
 
