@@ -356,5 +356,5 @@ def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
         band = f"No band: an interval needs {MIN_SEEDS} seeds."
         if any(curve.has_band for curve in curves):
             band = f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds{wilson}."
-        parts = [f"Thick line: {mean_of_seeds(seeds)} over seeds.", "Thin lines, where drawn: seeds.", band]
+        parts = [f"Thick line: {mean_of_seeds(seeds)} over seeds.", "Thin lines, if any: single seeds.", band]
     return " ".join(parts + [f"Smoothed over {smooth} points."] * (smooth > 1))
