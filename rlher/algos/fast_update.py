@@ -18,12 +18,6 @@ from rlher.her import HerReplayBuffer
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
 
-UPDATE_METHODS = (
-    *("update", "with_random_inputs", "loss", "critic_loss", "actor_loss", "aggregate_q_values", "clamp_target_q"),
-    *("q_values", "actor_q_values", "target_q_values", "update_critics", "update_actor", "update_targets"),
-)
-"""Methods of the algorithms that only the fast update calls, and that a user's class may override."""
-
 
 class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
@@ -146,9 +140,7 @@ class FastUpdate(GoalAlgorithm):
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         in_use = [name for name in self.loss_options if getattr(self, name) not in (0, "constant")]
-        ignored = [f"{name}={getattr(self, name)}" for name in in_use]
-        methods = {name: getattr(type(self), name, None) for name in UPDATE_METHODS}
-        ignored += [name for name, method in methods.items() if method and not method.__module__.startswith("rlher.")]
+        ignored = [*(f"{name}={getattr(self, name)}" for name in in_use), *_overridden_methods(type(self))]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
@@ -220,6 +212,18 @@ class FastUpdate(GoalAlgorithm):
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
+
+
+def _overridden_methods(model_class: type) -> list[str]:
+    """Return the methods of the fast update that classes outside rlher override.
+
+    Methods that Stable-Baselines3 or :class:`GoalAlgorithm` defines are left out: they are called in any case.
+    """
+    bases = model_class.__mro__
+    own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
+    always_called = {name for base in bases[own:] if not issubclass(base, FastUpdate) for name in vars(base)}
+    outside = {name for base in bases[:own] for name in vars(base) if hasattr(bases[own], name)}
+    return sorted(outside - always_called)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlher.config.key import result_key as key
 from rlher.config.key import with_default
 from rlher.config.plugins import Registry
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
 
@@ -99,7 +99,9 @@ class OffPolicyConfig:
         return self.model.rpartition(":")[2] if self.model else self.name
 
     def validate(self) -> None:
-        """Raise UserError for an empty layer."""
+        """Raise UserError for the name of an algorithm that does not exist, and for an empty layer."""
+        if self.name not in ALGORITHMS:
+            raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
         if any(size < 1 for size in leaves(self.net_arch)):
             raise UserError(f"algo.net_arch={self.net_arch} is invalid; each size must be at least 1.")
 

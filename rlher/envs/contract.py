@@ -21,7 +21,7 @@ from rlher.envs.probe import (
     record_random_rollout,
     single_rewards,
 )
-from rlher.envs.registration import render_modes
+from rlher.envs.registration import supports_rgb_array
 from rlher.her.reward_and_done import ROUNDING, reaches
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
@@ -138,7 +138,7 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
-    if "rgb_array" not in render_modes(config):
+    if not supports_rgb_array(env):
         yield Finding("ok", "without the render mode rgb_array there are no videos")
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):

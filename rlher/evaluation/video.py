@@ -18,6 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.writing import output_file
+from rlher.envs.registration import supports_rgb_array
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, distance_text
 from rlher.evaluation.rollout import Episode, Observation
@@ -94,7 +95,7 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
+        if not supports_rgb_array(self._env):
             raise UserError("the environment has no render_mode 'rgb_array'.")
         choose_mujoco_renderer()
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])

@@ -58,7 +58,7 @@ def _open(file: Path | io.BytesIO) -> Iterator[tuple[zipfile.ZipFile, Path]]:
     path = file if isinstance(file, Path) else Path("the model in memory")
     if isinstance(file, Path) and not file.exists():
         raise UserError(f"there is no model file {path}.")
-    with as_read_error(path), open_zip(file) as archive:
+    with as_read_error(path, MemoryError), open_zip(file) as archive:
         try:
             yield archive, path
         except pickle.UnpicklingError as error:  # its message advises to load the file without this check
