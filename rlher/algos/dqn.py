@@ -36,9 +36,8 @@ class DQN(FastUpdate, stable_baselines3.DQN):
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the Huber loss towards the maximum over actions of the target network."""
         with th.no_grad():
-            value = self.clamp_target_q(self.apply_network(self.q_net_target.q_net, batch.next_obs)).amax(
-                dim=1, keepdim=True
-            )
+            next_values = self.apply_network(self.q_net_target.q_net, batch.next_obs)
+            value = self.clamp_target_q(next_values).amax(dim=1, keepdim=True)
             target = batch.rewards + batch.discounts * value
         values = self.apply_network(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
         return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target

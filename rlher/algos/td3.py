@@ -89,8 +89,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
-        mean: th.Tensor = self.actor.mu(obs)
-        return mean
+        actions: th.Tensor = self.actor.mu(obs)
+        return actions
 
 
 class DDPG(TD3, stable_baselines3.DDPG):

@@ -70,7 +70,7 @@ class InterruptRequest:
 
 
 def interrupt_on_stop_signals() -> AbstractContextManager[None]:
-    """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within a ``with`` block, as Ctrl-C does."""
+    """Raise KeyboardInterrupt on the first SIGTERM or SIGHUP within a ``with`` block, and on each Ctrl-C."""
     return InterruptRequest(stops_at_once=True).catch_signals()
 
 

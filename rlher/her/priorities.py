@@ -80,9 +80,8 @@ class TDError(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
-    Weights are (N·P)^-β, divided by the greatest weight of the batch. Priorities belong to
-    transitions, not to pairs of transition and goal, because the goal is sampled later. In cpprb each virtual
-    transition has its own error.
+    Weights are (N·P)^-β, divided by the greatest weight of the batch. Priorities belong to transitions, not to pairs of
+    transition and goal, because the goal is sampled later. In cpprb each virtual transition has its own error.
 
     :param storage: what to sample from.
     :param alpha: 0 is uniform, 1 proportional.
