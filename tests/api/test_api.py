@@ -415,12 +415,16 @@ def test_interrupting_a_cell_saves_the_run(tmp_path: Path) -> None:
     manager, client = start_new_kernel(cwd=str(tmp_path))
     try:
         train = "import rlher; run = rlher.train('ddpg', 'FetchReach-v4', total_timesteps=100_000)"
-        client.execute(train, stop_on_error=False)  # or the kernel drops what comes too soon after the interrupt
+        # stop_on_error=False, or the kernel drops what comes too soon after the interrupt
+        request_id = client.execute(train, stop_on_error=False)
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob("logs/*/*/evaluations.csv")) and time.monotonic() < deadline:
             time.sleep(0.5)
         manager.interrupt_kernel()
-        assert client.get_shell_msg(timeout=60)["content"]["ename"] == "KeyboardInterrupt"
+        # A slow kernel answers the client's repeated kernel_info requests first.
+        while (reply := client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != request_id:
+            assert reply["msg_type"] == "kernel_info_reply"
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
         check = "(run,) = rlher.runs(); assert run.result['status'] == 'interrupted' and len(run.curves()), run.result"
         assert client.execute_interactive(check, timeout=60)["content"]["status"] == "ok"
     finally:
