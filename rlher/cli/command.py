@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
-from itertools import zip_longest
 from typing import Any, get_type_hints
 
 from rlher.config.compose import ComposedConfig
@@ -60,13 +59,3 @@ class Command:
     def groups(self) -> list[str]:
         """Its config groups."""
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
-
-
-def command_line_choices(words: Sequence[str]) -> dict[str, str]:
-    """Return the names that ``algo=sac``, ``--algo sac`` and ``--algo=sac`` choose, for ``algo`` and ``env``."""
-    choices: dict[str, str] = {}
-    for word, next_word in zip_longest(words, words[1:], fillvalue=""):
-        group, equals, name = word.removeprefix("--").partition("=")
-        if group in ("algo", "env") and (equals or word.startswith("--")):
-            choices[group] = name if equals else next_word
-    return choices

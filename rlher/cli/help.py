@@ -6,13 +6,16 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.command import Command, command_line_choices
+from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
+from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.key import default_of, takes_list, values_by_key
 from rlher.config.override_syntax import override_text
 from rlher.config.overrides import names_in_group
 from rlher.core.console import output_width
+
+HELP_FLAGS = ("-h", "--help", "--help-all")
 
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
@@ -103,10 +106,10 @@ def _entry(name: str, size: int, text: str) -> str:
 def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
     """Return the default config of a command, with the algorithm and environment that a command line chooses.
 
-    :raises UserError: there is no such algorithm, or the file of the environment is invalid.
+    :raises UserError: the command line is invalid.
     """
-    choices = command_line_choices(argv).items()
-    overrides: dict[str, Any] = {group: name for group, name in choices if group in command.groups and "," not in name}
+    line = parse(command.name, [word for word in argv if word not in HELP_FLAGS])
+    overrides = {key: values[0] for key, values in line.overrides.items() if key in command.groups}
     if "recipe" in command.groups:
         overrides["recipe"] = None
     if "trust_code" in command.keys:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import rlher.core.gc_threshold
 from rlher.cli import completion
-from rlher.cli.command import command_line_choices
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import shown_value, values_by_key
 from rlher.core.console import note, warn
@@ -77,7 +76,7 @@ def dispatch(argv: list[str]) -> int:
             raise UserError(f"{name} must follow a command, which is one of {', '.join(COMMANDS)}.")
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
-    if not {"-h", "--help", "--help-all"}.isdisjoint(words):
+    if not set(help.HELP_FLAGS).isdisjoint(words):
         print(help.command_help(command, words, "--help-all" in words))
         return 0
     if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
@@ -95,7 +94,7 @@ def _with_command(argv: list[str]) -> list[str]:
     RL Zoo's ``--algo sac --env X`` has no command, and ``train --resume`` is commonly what ``resume`` is here.
     """
     flags = {word.partition("=")[0] for word in argv}
-    if argv[0].startswith("-") and command_line_choices(argv) and COMMANDS.keys().isdisjoint(argv):
+    if argv[0].startswith("-") and flags & {"--algo", "--env"} and COMMANDS.keys().isdisjoint(argv):
         return ["optimize" if "--n-trials" in flags else "train", *argv]
     if argv[0] == "train" and "--resume" in flags:
         return ["resume", *(word.removeprefix("--resume=") for word in argv[1:] if word != "--resume")]
