@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from rlher.analysis.grouping import Group, load_groups, mean_of_seeds, number_of_seeds
 from rlher.analysis.tables import MISSING, Cell, Table
@@ -206,7 +207,7 @@ def performance_profiles(groups: Sequence[Group]) -> Table:
 
 
 def _profile_row(group: Group) -> list[Cell]:
-    shares = stats.performance_profile(final_success_rates(group), PROFILE_LEVELS)
+    shares = scipy.stats.ecdf(final_success_rates(group)).sf.evaluate(PROFILE_LEVELS)
     levels = zip(PROFILE_LEVELS, shares, strict=True)
     return [
         Cell("env", group.env),

@@ -19,12 +19,12 @@ SEED = 0
 Interval = tuple[Any, Any]
 
 
-def wilson(successes: Any, trials: int, confidence: float = 0.95) -> Interval:
+def wilson(successes: Any, trials: Any, confidence: float = 0.95) -> Interval:
     """Return the Wilson score interval of a success rate, both ends in [0, 1].
 
     Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %.
 
-    :param successes: a number, or an array for an interval of each.
+    :param successes: a number, or an array for an interval of each; so may ``trials`` be.
     """
     # scipy.stats.binomtest agrees to 15 digits, but its import takes a second of every run.
     z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
@@ -77,22 +77,14 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
     z = scipy.stats.norm.ppf(0.975)
     extra = (m + n) / 2 - 1
 
-    def excess(theta: float, estimate: float) -> float:
-        variance = theta * (1 - theta) * (1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
-        return (estimate - theta) ** 2 - z**2 * variance
-
     def lower(estimate: float) -> float:
-        return float(scipy.optimize.brentq(excess, 0, min(estimate, 1 - 1e-9), args=(estimate,)))
+        def excess(theta: float) -> float:
+            variance = theta * (1 - theta) * (1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (m * n)
+            return (estimate - theta) ** 2 - z**2 * variance
+
+        return float(scipy.optimize.brentq(excess, 0, min(estimate, 1 - 1e-9)))
 
     return lower(probability), 1 - lower(1 - probability)  # the variance is symmetric around 0.5
-
-
-def performance_profile(scores: NDArray, levels: Sequence[float]) -> NDArray:
-    """Return the share of runs whose score is above each level.
-
-    :param scores: scores of the runs of all tasks, (runs,).
-    """
-    return (np.asarray(scores)[None, :] > np.asarray(levels)[:, None]).mean(axis=1)
 
 
 def bootstrap_interval(
@@ -134,30 +126,24 @@ def difference_interval(
     :param episodes: episodes of each success rate; None if the values are not success rates.
     """
     gain = float(np.mean(treated) - np.mean(control))
-    low = high = gain
+    low, high = (-np.inf, np.inf) if episodes is None else (gain, gain)
     if max(np.ptp(treated), np.ptp(control)) > 1e-9:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of "precision loss" where one side's values are all equal
-            welch = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
-        low = float(welch.low)
-        high = float(welch.high)
-    elif episodes is None:  # nothing is known about the variance
-        low, high = -np.inf, np.inf
+            low, high = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
     if episodes is not None:
         newcombe_low, newcombe_high = _newcombe(treated, control, episodes, confidence)
-        low = max(min(low, newcombe_low), -1.0)
-        high = min(max(high, newcombe_high), 1.0)
-    return gain, low, high
+        low, high = max(min(low, newcombe_low), -1.0), min(max(high, newcombe_high), 1.0)
+    return gain, float(low), float(high)
 
 
 def _newcombe(
     treated: Sequence[float], control: Sequence[float], episodes: int, confidence: float
 ) -> tuple[float, float]:
     """Return Newcombe's interval of the difference of two proportions (method 10 of his 1998 paper)."""
-    first = float(np.mean(treated))
-    second = float(np.mean(control))
-    first_low, first_high = wilson(round(first * len(treated) * episodes), len(treated) * episodes, confidence)
-    second_low, second_high = wilson(round(second * len(control) * episodes), len(control) * episodes, confidence)
-    below = hypot(first - first_low, second_high - second)
-    above = hypot(first_high - first, second - second_low)
-    return first - second - below, first - second + above
+    rates = np.array([np.mean(treated), np.mean(control)])
+    trials = episodes * np.array([len(treated), len(control)])
+    low, high = wilson((rates * trials).round(), trials, confidence)
+    below, above = rates - low, high - rates
+    difference = rates[0] - rates[1]
+    return difference - hypot(below[0], above[1]), difference + hypot(above[0], below[1])
