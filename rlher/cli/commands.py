@@ -78,11 +78,11 @@ def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
     """
     from rlher.core.reading import read_json
     from rlher.jobs.sweep import train_sweep
-    from rlher.run.lookup import is_finished
+    from rlher.run.result import Status
     from rlher.run.run_folder import RESULT
 
     runs, interrupted = train_sweep(configs)
-    folders = [str(run.folder) for run in runs if run.folder and is_finished(run.folder)]
+    folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
     if configs[0].config.json:
         for run in runs:
             if run.folder:

@@ -25,7 +25,7 @@ from rlher.config.training import LauncherConfig
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.reading import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.workers import BUILD_SECONDS, Worker, WorkerLost, close_workers
+from rlher.core.workers import Worker, WorkerLost, close_workers
 from rlher.jobs.job_source import Job, JobSource
 from rlher.jobs.progress_table import ProgressTable
 
@@ -120,12 +120,10 @@ class RunningJob:
 
 def _run_here(job: Job, running: RunningJob) -> None:
     """Run a job in a worker process of this machine, and wait for its end."""
-    worker = Worker(JobService)
+    worker = Worker(partial(_call_in_worker, job.function, job.log))
     running.interrupt = worker.process.terminate
     running.kill = worker.kill
     try:
-        worker.receive(BUILD_SECONDS)
-        worker.send("run", job.function, job.log)
         worker.receive(None)
     finally:
         close_workers([worker])
@@ -148,18 +146,15 @@ def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job, running: Running
 # ------------------------------------------------------------------------------------------- in a worker
 
 
-class JobService:
-    """The service of a worker that runs a job."""
-
-    def run(self, function: Callable[[], None], log: Path) -> None:
-        """Call a function; the output of this process is appended to ``log``."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-        threading.Thread(target=_stop_with_parent, daemon=True).start()
-        try:
-            with interrupt_on_stop_signals():
-                _call_with_log(function, log)
-        except KeyboardInterrupt:
-            raise WorkerLost("its process was stopped") from None
+def _call_in_worker(function: Callable[[], None], log: Path) -> None:
+    """Call a function until it ends, the worker gets SIGTERM, or the command that started the worker dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    try:
+        with interrupt_on_stop_signals():
+            _call_with_log(function, log)
+    except KeyboardInterrupt:
+        raise WorkerLost("its process was stopped") from None
 
 
 def _stop_with_parent() -> None:

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import tenacity
-
 from rlher.config.compose import ComposedConfig
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
@@ -33,7 +31,7 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
-from rlher.run.run_folder import EVALUATIONS, RESULT, RunIsLocked, safe_name
+from rlher.run.run_folder import EVALUATIONS, RESULT, locked, safe_name
 from rlher.training import start
 from rlher.training.messages import print_result
 
@@ -149,7 +147,7 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
     :raises UserError: the launcher cannot be used.
     """
     config = composed[0].config
-    runs = _distinct_runs(sweep_runs(composed))
+    runs = sweep_runs(composed)
     for run in runs:
         folder = lookup.find_experiment(run.config)
         if folder and lookup.is_finished(folder):
@@ -181,9 +179,12 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
 
 
 def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
-    """Return the runs of a sweep, each with the command line that trains it alone."""
+    """Return the runs of a sweep, each with the command line that trains it alone.
+
+    Of runs with the same experiment in the same folder, the first one counts.
+    """
     common = set.intersection(*(set(override_words(overrides)) for overrides, _ in composed))
-    runs = []
+    runs: dict[str, SweepRun] = {}
     for overrides, config in composed:
         all_words = override_words(overrides)
         name = " ".join([word for word in all_words if word not in common] or all_words)
@@ -191,18 +192,11 @@ def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(side_by_side_config(config), logs=logs, progress=True)
-        runs.append(SweepRun(name, shlex.join(["rlher", "train", *words]), single_config))
-    return runs
-
-
-def _distinct_runs(runs: Sequence[SweepRun]) -> list[SweepRun]:
-    """Return the runs of a sweep, the first of those with the same experiment in the same folder."""
-    by_experiment: dict[str, SweepRun] = {}
-    for run in runs:
-        kept = by_experiment.setdefault(repr((run.config.logs, compared_values(run.config, "experiment"))), run)
+        run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
+        kept = runs.setdefault(repr((logs, compared_values(single_config, "experiment"))), run)
         if kept is not run:
-            warn(f"left out {run.name}: the same experiment as {kept.name}.")
-    return list(by_experiment.values())
+            warn(f"left out {name}: the same experiment as {kept.name}.")
+    return list(runs.values())
 
 
 def train_job(config: TrainConfig, command_line: str) -> None:
@@ -219,14 +213,10 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     print_result(run, result)
 
 
-@tenacity.retry(
-    retry=tenacity.retry_if_exception_type(RunIsLocked),
-    wait=tenacity.wait_fixed(1),
-    stop=tenacity.stop_after_delay(UNLOCK_SECONDS),
-    reraise=True,
-)
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
+    with locked(folder, UNLOCK_SECONDS):  # released at once, because resuming takes it again
+        pass
     changes = {"run": str(folder)} | {
         key: value
         for key, field, value in values_by_key(config)
