@@ -335,7 +335,7 @@ def compare(
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
     config = compose(CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
-    compared = comparison.tables_in_format(format)[table](comparison.load_compared(config))
+    compared = comparison.TABLES[table](comparison.load_compared(config))
     if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
     return compared.format(format) if format else compared.numbers

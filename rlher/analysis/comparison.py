@@ -4,20 +4,20 @@ Final success with its interval, steps to a success rate, success over several e
 and performance profiles.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from rlher.analysis.grouping import Group, load_groups, mean_of_seeds, number_of_seeds
+from rlher.analysis.grouping import Group, group_by, load_groups, mean_of_seeds, number_of_seeds
 from rlher.analysis.tables import MISSING, Cell, Table
 from rlher.config.command_keys import RunsConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
-from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, SUCCESS_RATE, TARGET_PERCENT
+from rlher.evaluation.metrics import METRICS_BY_NAME, STEPS_TO, TARGET_PERCENT
 
 PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
@@ -48,10 +48,18 @@ def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
     return stats.wilson(round(successes), sum(run.final_episodes for run in runs))
 
 
+def _estimate(
+    samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray], widen_to: stats.Interval
+) -> tuple[float, float, float]:
+    """Return a statistic of final success rates and the ends of its interval, as ``stats.bootstrap_interval`` does."""
+    low, high = stats.bootstrap_interval(samples, statistic, widen_to)
+    return float(statistic(*samples)), float(low), float(high)
+
+
 def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
     """Return a rate in [0, 1] in per cent, with its interval if it has one; a dash if it is NaN."""
-    interval = "" if np.isnan(low) else f" [{SUCCESS_RATE.format(low)}, {SUCCESS_RATE.format(high)}]"
-    return MISSING if np.isnan(rate) else SUCCESS_RATE.format(rate) + interval
+    interval = "" if np.isnan(low) else f" [{low:.1%}, {high:.1%}]"
+    return MISSING if np.isnan(rate) else f"{rate:.1%}{interval}"
 
 
 # ------------------------------------------------------------------------------------- final success of each agent
@@ -69,13 +77,12 @@ def summary(groups: Sequence[Group]) -> Table:
     """
     envs = [group.env for group in groups]  # the agents of one environment below each other
     in_order = sorted(groups, key=lambda group: envs.index(group.env))
-    return Table("", [_summary_row(group) for group in in_order], "summary")
+    return Table("", [_summary_row(group) for group in in_order], "summary", summary_by_environment)
 
 
 def _summary_row(group: Group) -> list[Cell]:
     finals = final_success_rates(group)
-    rate = float(stats.iqm(finals))
-    low, high = map(float, stats.bootstrap_interval([finals], stats.iqm, _wilson([group])))
+    rate, low, high = _estimate([finals], stats.iqm, _wilson([group]))
     crash_rate = float(pd.Series([run.final("crash_rate") for run in group.runs]).mean())
     seconds = float(np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs]))
     minutes = f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING
@@ -104,11 +111,13 @@ def _steps_cell(group: Group, level: int) -> Cell:
     return Cell(f"steps to {level}%", text, {f"steps_to_{level}": median, f"never_{level}": never})
 
 
-def summary_by_environment(groups: Sequence[Group]) -> Table:
-    """Return the final success rates of :func:`summary` as a paper shows them: environments by agents."""
-    numbers = summary(groups).numbers
-    rates = [_percent(row["success_rate"], row["low"], row["high"]) for row in numbers.to_dict("records")]
-    cells = [rate.replace("%", "") for rate in rates]
+def summary_by_environment(numbers: pd.DataFrame) -> Table:
+    """Return the final success rates of :func:`summary` as a paper shows them: environments by agents.
+
+    :param numbers: of :func:`summary`.
+    """
+    rates = numbers[["success_rate", "low", "high"]].to_numpy()
+    cells = [_percent(*rate).replace("%", "") for rate in rates]
     if numbers["seeds"].nunique() > 1:
         cells = [f"{cell}, n = {seeds}" for cell, seeds in zip(cells, numbers["seeds"], strict=True)]
     cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
@@ -135,10 +144,8 @@ def over_environments(groups: Sequence[Group]) -> Table:
     success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are their 95 % intervals of a bootstrap
     stratified by environment, widened to the Wilson interval of all episodes; NaN if an environment has too few seeds.
     """
-    by_agent: dict[str, list[Group]] = {}
-    for group in groups:
-        by_agent.setdefault(group.label, []).append(group)
-    by_agent = {agent: tasks for agent, tasks in by_agent.items() if len({group.env for group in tasks}) > 1}
+    tasks_by_agent = group_by(groups, lambda group: group.label)
+    by_agent = {agent: tasks for agent, tasks in tasks_by_agent.items() if len({group.env for group in tasks}) > 1}
     if len({frozenset(group.env for group in tasks) for tasks in by_agent.values()}) > 1:
         warn("agents of different environments are aggregated; compare runs of the same environments.")
     title = "Final success rate over several environments, with 95 % intervals in brackets"
@@ -148,12 +155,9 @@ def over_environments(groups: Sequence[Group]) -> Table:
 def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
     finals = [final_success_rates(group) for group in tasks]
     runs = sum(map(len, finals))
-    iqm = float(stats.iqm(*finals))
-    gap = float(stats.optimality_gap(*finals))
     wilson_low, wilson_high = _wilson(tasks)
-    low, high = map(float, stats.bootstrap_interval(finals, stats.iqm, (wilson_low, wilson_high)))
-    gap_wilson = (1 - wilson_high, 1 - wilson_low)
-    gap_low, gap_high = map(float, stats.bootstrap_interval(finals, stats.optimality_gap, gap_wilson))
+    iqm, low, high = _estimate(finals, stats.iqm, (wilson_low, wilson_high))
+    gap, gap_low, gap_high = _estimate(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
     gap_numbers = {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
     return [
         Cell("agent", agent),
@@ -185,9 +189,9 @@ def improvements(groups: Sequence[Group]) -> Table:
 def _improvement_row(a: Group, b: Group) -> list[Cell]:
     x = final_success_rates(a)
     y = final_success_rates(b)
-    probability = float(stats.probability_of_improvement(x, y))
-    score_interval = stats.improvement_interval(probability, len(x), len(y))
-    low, high = map(float, stats.bootstrap_interval([x, y], stats.probability_of_improvement, score_interval))
+    statistic = stats.probability_of_improvement
+    score_interval = stats.improvement_interval(float(statistic(x, y)), len(x), len(y))
+    probability, low, high = _estimate([x, y], statistic, score_interval)
     text = f"{probability:.2f} [{low:.2f}, {high:.2f}]"
     return [
         Cell("env", a.env),
@@ -228,15 +232,6 @@ TABLES = {
 """The tables of a comparison by name. Tables have no rows if no agent has enough seeds or environments."""
 
 
-def tables_in_format(format: str | None) -> Mapping[str, Callable[[Sequence[Group]], Table]]:
-    """Return :data:`TABLES` for a format; in LaTeX the summary has environments by agents, as a paper does."""
-    return TABLES | {"summary": summary_by_environment} if format == "latex" else TABLES
-
-
-def tables(groups: Sequence[Group], format: str = "text") -> list[Table]:
-    """Return all tables that have rows.
-
-    :param format: format in which they will be printed.
-    """
-    made = [make(groups) for make in tables_in_format(format).values()]
-    return [table for table in made if table.rows]
+def tables(groups: Sequence[Group]) -> list[Table]:
+    """Return all tables that have rows."""
+    return [table for make in TABLES.values() if (table := make(groups)).rows]

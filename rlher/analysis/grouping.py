@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -23,6 +23,9 @@ DEFAULT_BY = ("algo", "her")
 
 EMPTY_VALUES = ["None", "[]", "{}"]
 """Values that a label leaves out, because a key is empty where an option is not used."""
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 IGNORED_KEYS = {*irrelevant_keys("grouping"), *LABEL_KEYS}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
@@ -46,6 +49,14 @@ class Group:
         return f"{self.env}, {self.label}"
 
 
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items that have the same key, by key; keys and items are in order of appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def number_of_seeds(counts: Collection[int]) -> str:
     """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
     low, high = min(counts), max(counts)
@@ -58,8 +69,8 @@ def mean_of_seeds(counts: Collection[int]) -> str:
     return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
 
 
-Labelled = Iterable[tuple[str, LoadedRun]]
-"""Runs with the label of their group."""
+Labels = dict[LoadedRun, str]
+"""The label of the group of each run."""
 
 
 def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Group]:
@@ -80,7 +91,7 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
     if by or (not any(names) and (len(sources) == 1 or are_runs)):
         return group_runs([*chain(*runs_by_source)], by)
     labels = [name or label for name, label in zip(names, folder_labels([*sources.values()]), strict=True)]
-    return _make_groups((label, run) for label, runs in zip(labels, runs_by_source, strict=True) for run in runs)
+    return _make_groups({run: label for label, runs in zip(labels, runs_by_source, strict=True) for run in runs})
 
 
 def output_beside(config: RunsConfig, name: str) -> Path:
@@ -117,11 +128,11 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
             known = {name for run in runs for name in run.values}
             raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
     keys = by or [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
-    labelled = [(", ".join(_label_part(key, run.values.get(key)) for key in keys), run) for run in runs]
+    labels = {run: ", ".join(_label_part(key, run.values.get(key)) for key in keys) for run in runs}
     if not by:
-        pools = _by_env_and_label(labelled)
-        labelled = [*chain.from_iterable(_add_differences(label, pool) for (_, label), pool in pools)]
-    return _make_groups(labelled)
+        pools = _by_env_and_label(labels)
+        labels = dict(chain.from_iterable(_add_differences(label, pool) for (_, label), pool in pools.items()))
+    return _make_groups(labels)
 
 
 def separates_groups(key: str) -> bool:
@@ -133,22 +144,18 @@ def _label_part(key: str, value: Any) -> str:
     return str(value) if key in LABEL_KEYS else f"{key}={value}"
 
 
-def _by_env_and_label(labelled: Labelled) -> Iterable[tuple[tuple[str, str], list[LoadedRun]]]:
-    """Return the runs of each environment and label."""
-    pools: dict[tuple[str, str], list[LoadedRun]] = {}
-    for label, run in labelled:
-        pools.setdefault((run.values["env"], label), []).append(run)
-    return pools.items()
+def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[LoadedRun]]:
+    return group_by(labels, lambda run: (run.values["env"], labels[run]))
 
 
-def _make_groups(labelled: Labelled) -> list[Group]:
+def _make_groups(labels: Labels) -> list[Group]:
     """Return a group of each environment and label, without repeated runs."""
     groups = []
-    for (env, label), pool in _by_env_and_label(labelled):
+    for (env, label), pool in _by_env_and_label(labels).items():
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
         keys = [*map(str, _differences(group.runs))]
-        if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:  # they are one group, but no seeds
+        if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:  # which does not separate groups
             keys.append("total_timesteps")
         if keys:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
@@ -174,14 +181,14 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     return table.loc[:, table.nunique() > 1]
 
 
-def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Labelled:
-    """Yield each run with its label, extended by ``key=value`` of the keys that differ between the runs."""
+def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, str]]:
+    """Yield each run and its label, extended by ``key=value`` of the keys that differ between the runs."""
     table = _differences(runs)
     values_in_label = table[_keys_in_label(table, runs)].to_dict("records")
     for run, values in zip(runs, values_in_label, strict=True):
         parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
         algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
-        yield ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy, run
+        yield run, ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy
 
 
 def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:

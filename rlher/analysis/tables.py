@@ -1,7 +1,7 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -39,11 +39,13 @@ class Table:
     :param title: heading, may be empty.
     :param rows: the cells of each row; all rows have the same headers.
     :param name: its label in LaTeX.
+    :param latex_layout: returns the table that LaTeX shows in its place, for its numbers.
     """
 
     title: str
     rows: Sequence[Sequence[Cell]]
     name: str
+    latex_layout: "Callable[[pd.DataFrame], Table] | None" = None
 
     @property
     def numbers(self) -> pd.DataFrame:
@@ -66,6 +68,8 @@ class Table:
             return ""
         if name == "csv":
             return self.numbers.to_csv(index=False).rstrip()
+        if name == "latex" and self.latex_layout:
+            return self.latex_layout(self.numbers).format(name)
         cells = self.cells
         if name == "latex":
             caption = self.title.replace("%", r"\%")

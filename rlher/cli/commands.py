@@ -198,10 +198,10 @@ def compare(config: CompareConfig, command_line: str) -> int:
     for name, suffix in suffixes.items():
         if not config.format and suffix not in FORMATS:
             raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
-    groups = load_compared(config)
+    compared = tables(load_compared(config))
 
     def text(kind: str, width: int) -> str:
-        return "\n\n".join(table.format(kind, width) for table in tables(groups, kind))
+        return "\n\n".join(table.format(kind, width) for table in compared)
 
     if not config.output:
         print(text(config.format or "text", output_width()))
@@ -240,7 +240,7 @@ def list_names(config: ListConfig, command_line: str) -> int:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
-    lists = {name: rows() for name, rows in LISTS.items() if config.what in (None, name)}
+    lists = {name: list(rows()) for name, rows in LISTS.items() if config.what in (None, name)}
     if config.json:
         print(json.dumps(lists, indent=2))
     else:
