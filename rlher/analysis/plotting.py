@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
-from rlher.analysis.grouping import load_groups, mean_of_seeds, number_of_seeds, output_beside
+from rlher.analysis.grouping import group_by, load_groups, mean_of_seeds, number_of_seeds, output_beside
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
@@ -142,7 +142,9 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     if for_pyplot:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
-    figure.numbers = _numbers(curves)
+    keys = [(curve.group.env, curve.group.label, curve.n_seeds) for curve in curves]
+    numbers = pd.concat([curve.summary for curve in curves], keys=keys, names=["env", "group", "seeds", "x"])
+    figure.numbers = numbers.reset_index()
     with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS]):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
@@ -185,14 +187,6 @@ def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve
     return curves
 
 
-def _numbers(curves: Iterable[GroupCurve]) -> pd.DataFrame:
-    lines = [
-        curve.summary.reset_index(names="x").assign(env=curve.group.env, group=curve.group.label, seeds=curve.n_seeds)
-        for curve in curves
-    ]
-    return pd.concat(lines, ignore_index=True)[["env", "group", "seeds", "x", "iqm", "low", "high"]]
-
-
 def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
     """Draw one panel per environment, with one legend and a caption below.
 
@@ -200,9 +194,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     :param curves: the curves, at least one.
     :param config: axes, texts, size and style.
     """
-    by_env: dict[str, list[GroupCurve]] = {}
-    for curve in curves:
-        by_env.setdefault(curve.group.env, []).append(curve)
+    by_env = group_by(curves, lambda curve: curve.group.env)
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
     is_paper = config.style == "paper"

@@ -18,7 +18,7 @@ from rlher.analysis.embedded_files import clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
-from rlher.analysis.study import LoadedStudy, read_study
+from rlher.analysis.study import read_study
 from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
@@ -54,17 +54,17 @@ def write_report(config: ReportConfig, command: str) -> Path:
     path = Path(config.output or output_beside(config, "report.html"))
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
-    folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
     with collected_warnings() as notes:
+        folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
         studies = [read_study(folder) for folder in folders.values()]
-        groups = _groups(config, studies)
+        groups = _groups(config, list(folders.values()))
         warn_of_few_seeds(groups)
         clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
         comparison = tables(groups)
     curves = [aggregate(group, X, Y) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _render(
-        title=config.title or ", ".join([*envs, *(study.name for study in studies)]),
+        title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
         notes=notes,
         report_command=command,
         runs=[run for group in groups for run in group.runs],
@@ -83,7 +83,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
     return path
 
 
-def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
+def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
     """Read the compared runs, and the re-runs of each study's best trials.
 
     Beside other runs, the re-runs are named after their study, because their own labels may be equal.
@@ -91,8 +91,8 @@ def _groups(config: ReportConfig, studies: list[LoadedStudy]) -> list[Group]:
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups = [] if studies and not folders else load_groups(folders, config.logs, config.by)
     named = bool(groups) or len(studies) > 1
-    for study, name in zip(studies, folder_labels([str(study.folder) for study in studies]), strict=True):
-        reruns = study.folder / RERUNS
+    for study, name in zip(studies, folder_labels([*map(str, studies)]), strict=True):
+        reruns = study / RERUNS
         if reruns.is_dir() and (runs := read_runs(str(reruns))):
             prefix = f"{name}: " if named else ""
             groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]

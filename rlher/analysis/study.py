@@ -1,6 +1,5 @@
 """Read a study of `rlher optimize` for the report: result, recipe, trials and pictures."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,24 @@ from rlher.run.run_folder import read_commands
 from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 
 
-@dataclass(frozen=True)
-class LoadedStudy:
-    """A study of `rlher optimize`; fields are empty while it is running or if a file is damaged.
+def read_study(folder: Path) -> dict[str, Any]:
+    """Return what the report shows of a study; entries are empty while it is running or if a file is damaged.
 
-    :param counts: number of trials by state.
-    :param candidates: results of the re-runs as text, best first.
-    :param trials: ``trials.csv`` as text, without empty columns.
-    :param pictures: content of each picture, as :func:`embed` returns it.
+    :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
+        ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
     """
-
-    folder: Path
-    name: str
-    counts: str
-    candidates: pd.DataFrame
-    best: str
-    command: str
-    trials: pd.DataFrame
-    pictures: dict[Path, str]
-
-
-def read_study(folder: Path) -> LoadedStudy:
-    """Read the folder of a study."""
     verdict = read_json(folder / VERDICT)
     counts = verdict.get("trials")
-    return LoadedStudy(
-        folder,
-        name=str(verdict.get("study", folder.name)),
-        counts=", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
-        candidates=_candidates(folder, verdict),
-        best=read_text(folder / BEST),
-        command="\n".join(read_commands(folder, BEST)),
-        trials=_trials(folder / TRIALS),
-        pictures=embed(sorted(folder.glob("*.png"))),
-    )
+    return {
+        "folder": folder,
+        "name": str(verdict.get("study", folder.name)),
+        "counts": ", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
+        "candidates": _candidates(folder, verdict),
+        "best": read_text(folder / BEST),
+        "command": "\n".join(read_commands(folder, BEST)),
+        "trials": _trials(folder / TRIALS),
+        "pictures": embed(sorted(folder.glob("*.png"))),
+    }
 
 
 def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
@@ -61,13 +44,12 @@ def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
 
 
 def _trials(path: Path) -> pd.DataFrame:
+    """Return the columns of ``trials.csv`` that are not empty, as text."""
     try:
         table = read_table(path) if path.is_file() else pd.DataFrame()
     except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
         warn(f"skipped {path}: {first_line(error)}")
-        table = pd.DataFrame()
-    return (
-        table.dropna(axis="columns", how="all")
-        .map(lambda value: f"{value:.6g}" if isinstance(value, float) else str(value), na_action="ignore")
-        .fillna("")
-    )
+        return pd.DataFrame()
+    shown = table.dropna(axis="columns", how="all")
+    as_text = shown.map(lambda cell: f"{cell:.6g}" if isinstance(cell, float) else str(cell), na_action="ignore")
+    return as_text.fillna("")
