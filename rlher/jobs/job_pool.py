@@ -38,20 +38,19 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
 
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
     """
-    running: dict[Future, Any] = {}
     with ProgressTable(jobs, show_progress) as table:
         try:
-            while running or not jobs.is_complete():
-                for job in jobs.next_jobs(pool.size - len(running)):
-                    running[pool.submit(job)] = job.owner
+            while pool.running or not jobs.is_complete():
+                for job in jobs.next_jobs(pool.size - len(pool.running)):
+                    pool.submit(job)
                 table.update()
-                if not running:  # others run the last jobs
+                if not pool.running:  # others run the last jobs
                     time.sleep(POLL_SECONDS)
-                for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    jobs.on_end(running[future], future)
-                    del running[future]
+                for future in wait(pool.running, POLL_SECONDS, FIRST_COMPLETED).done:
+                    jobs.on_end(pool.running[future].owner, future)
+                    del pool.running[future]
         except BaseException:
-            if running:
+            if pool.running:
                 print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
             pool.stop()
             jobs.on_stop()
@@ -60,12 +59,26 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
+@dataclass
+class RunningJob:
+    """A job that was submitted, and how to end it; no effect until it has a process or a task.
+
+    :param interrupt: stops it as Ctrl-C does; it may be called again.
+    :param kill: ends it at once.
+    """
+
+    owner: Any
+    interrupt: Callable[[], None] = lambda: None
+    kill: Callable[[], None] = lambda: None
+
+
 class Pool:
     """Context manager that runs ``workers=`` jobs at a time; the end of its block stops them.
 
     Each job has a process or a Ray task of its own, and a thread of this process waits for it.
 
     :param ray_retries: how often Ray runs a job again if its node died; -1: without limit.
+    :ivar running: the jobs that were submitted and whose end is not recorded.
     :raises UserError: Ray is not installed, or its head cannot be reached.
     """
 
@@ -75,7 +88,7 @@ class Pool:
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_here
         self._threads = ThreadPoolExecutor(config.workers)
-        self._running: dict[Future, RunningJob] = {}
+        self.running: dict[Future, RunningJob] = {}
 
     def __enter__(self) -> "Pool":
         return self
@@ -85,37 +98,22 @@ class Pool:
         if self._ray:
             self._ray.shutdown()  # so that the next sweep of this process can connect
 
-    def submit(self, job: Job) -> Future:
+    def submit(self, job: Job) -> None:
         """Run a job as soon as a worker is free."""
-        running = RunningJob()
-        future = self._threads.submit(self._run, job, running)
-        self._running[future] = running
-        future.add_done_callback(self._running.pop)
-        return future
+        running = RunningJob(job.owner)
+        self.running[self._threads.submit(self._run, job, running)] = running
 
     def stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         try:
-            while self._running:
-                for job in list(self._running.values()):  # repeated: a process that begins a job may miss the signal
+            while not all(future.done() for future in self.running):
+                for job in self.running.values():  # repeated: a process that begins a job may miss the signal
                     job.interrupt()
-                wait(list(self._running), POLL_SECONDS)
+                wait(self.running, POLL_SECONDS)
         except KeyboardInterrupt:
-            for job in list(self._running.values()):
+            for job in self.running.values():
                 job.kill()
-
-
-@dataclass
-class RunningJob:
-    """How to end a job that was submitted; no effect until it has a process or a task.
-
-    :param interrupt: stops it as Ctrl-C does; it may be called again.
-    :param kill: ends it at once.
-    """
-
-    interrupt: Callable[[], None] = lambda: None
-    kill: Callable[[], None] = lambda: None
 
 
 def _run_here(job: Job, running: RunningJob) -> None:

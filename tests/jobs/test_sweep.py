@@ -15,6 +15,7 @@ import pytest
 from same_run import differences
 
 from rlher.jobs import sweep
+from rlher.jobs.job_pool import RunningJob
 from rlher.jobs.job_source import Job
 from rlher.run import run_folder
 from tests.conftest import TINY
@@ -40,7 +41,7 @@ class PoolHere:
     size = 1
 
     def __init__(self, *_: object, **__: object) -> None:
-        pass
+        self.running: dict[Future, RunningJob] = {}
 
     def __enter__(self) -> "PoolHere":
         return self
@@ -48,13 +49,13 @@ class PoolHere:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def submit(self, job: Job) -> Future:
+    def submit(self, job: Job) -> None:
         future: Future = Future()
+        self.running[future] = RunningJob(job.owner)
         try:
             future.set_result(job.function())
         except Exception as error:
             future.set_exception(error)
-        return future
 
     def stop(self) -> None:
         pass
