@@ -4,7 +4,6 @@ A run is any folder with a ``config.yaml`` and an ``evaluations.csv``: finished 
 Folders that cannot be read are skipped with a message.
 """
 
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -63,12 +62,10 @@ class LoadedRun:
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         try:
-            rows = _numbers(read_table(self.folder / TRAINING_LOG))
-        except (OSError, ValueError, OverflowError):
+            rows = _numbers(read_table(self.folder / TRAINING_LOG)).groupby("time/total_timesteps").last()
+        except (OSError, ValueError, OverflowError, KeyError):  # there is none, or it is damaged
             return pd.DataFrame()
-        if "time/total_timesteps" not in rows:
-            return pd.DataFrame()
-        log = rows.groupby("time/total_timesteps").last().reset_index(names="timesteps")  # last number of each column
+        log = rows.reset_index(names="timesteps")  # each row has the last number of each column
         log = log.assign(**{without_section(name): log[name] for name in map(str, log)})
         for name in ("wall_seconds", "updates"):
             if name in self.evaluations:
@@ -93,16 +90,15 @@ class LoadedRun:
         final = finite_float(self.result.get(column))
         if final is not None:
             return final
-        last = self.evaluations[column].dropna().tolist() if column in self.evaluations else []
-        return float(last[-1]) if last else math.nan
+        return float(self.evaluations.reindex(columns=[column])[column].ffill().iloc[-1])
 
     def first_reaching(self, level: float, column: str = "timesteps") -> float:
         """Return a column of the first evaluation with at least this success rate; infinity if there is none.
 
         :param level: success rate in [0, 1].
         """
-        reached = self.evaluations.loc[self.evaluations["success_rate"] >= level]
-        return float(reached[column].iloc[0]) if len(reached) and column in reached else math.inf
+        rows = self.evaluations.loc[self.evaluations["success_rate"] >= level]
+        return float(rows[column].iloc[0]) if len(rows) and column in rows else np.inf
 
     @property
     def timesteps(self) -> int:
@@ -149,8 +145,8 @@ def run_folders(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         raise UserError(f"the folder {path} does not exist; training writes its runs into logs.")
     for folder, subfolders, files in os.walk(path):
-        read = [name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK]
-        subfolders[:] = sorted(read, key=_natural_key)
+        names = [name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK]
+        subfolders[:] = sorted(names, key=_natural_key)
         if CONFIG in files:
             subfolders.clear()
             yield Path(folder)

@@ -90,11 +90,11 @@ def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
     """
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups = [] if studies and not folders else load_groups(folders, config.logs, config.by)
-    named = bool(groups) or len(studies) > 1
+    is_beside_others = bool(groups) or len(studies) > 1
     for study, name in zip(studies, folder_labels([*map(str, studies)]), strict=True):
         reruns = study / RERUNS
         if reruns.is_dir() and (runs := read_runs(str(reruns))):
-            prefix = f"{name}: " if named else ""
+            prefix = f"{name}: " if is_beside_others else ""
             groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]
     return groups
 
@@ -155,7 +155,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _values(run: LoadedRun) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
-    meta = read_json(run.folder / METADATA).items()
-    described = {name: value for name, value in meta if name not in ("started", "seed", "experiment")}
-    values = run.values | dict(flatten({"meta": described}))
+    always_differ = ("started", "seed", "experiment")
+    meta = {name: value for name, value in read_json(run.folder / METADATA).items() if name not in always_differ}
+    values = run.values | dict(flatten({"meta": meta}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}
