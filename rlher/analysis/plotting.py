@@ -3,14 +3,13 @@
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import matplotlib.style
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
@@ -164,7 +163,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     line_styles = choose_line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
     with matplotlib.rc_context(SETTINGS):
-        _draw_panel(panel, curves, config, line_styles, config.title)
+        _draw_panel(panel, curves, config, line_styles)
         if config.legend == "inside":
             panel.legend(**INSIDE)
 
@@ -205,43 +204,35 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     for panel in panels[len(by_env) :]:
         panel.remove()
     line_styles = choose_line_styles(curves, config.colors)
+    panel_config = config if len(by_env) == 1 else replace(config, title=None)
     for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
-        _draw_panel(panel, members, config, line_styles, config.title if len(by_env) == 1 else None)
+        _draw_panel(panel, members, panel_config, line_styles)
         if index % columns:
             panel.set_ylabel("")
-    title = config.title if len(by_env) > 1 else None
-    entries = _legend_entries(panels[: len(by_env)], curves, with_seeds=not is_paper)
-    if config.legend == "above":
-        legend_height = _draw_legend_above(figure, *entries, title)
-        if not config.figsize:
-            figure.set_figheight(figure.get_figheight() + legend_height)
-    elif title:
-        _set_typed(figure.suptitle("", fontsize="large"), title)
-    if config.legend == "inside":
-        panels[0].legend(*entries, **INSIDE)
+    _draw_legend(figure, panels[: len(by_env)], curves, config)
     if not is_paper and not config.figsize:
         text = caption(curves, config.y, config.smooth)
         figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
 
-def _set_typed(text: Text, typed: str) -> None:
-    """Set a text that the user typed. What is between dollar signs is a formula if matplotlib can draw it."""
-    text.set_text(escape_control(typed))
-    text.set_parse_math(is_mathtext(typed))
+def _set_text(text: Text, typed: str | None) -> None:
+    """Set a text that the user typed, if any. What is between dollar signs is a formula if matplotlib can draw it."""
+    if typed is not None:
+        text.set_text(escape_control(typed))
+        text.set_parse_math(is_mathtext(typed))
 
 
-def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_legend: bool) -> str:
-    """Return one panel as an SVG element, without title and background, and with selectable text.
+def to_svg(curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles) -> str:
+    """Return one panel as an SVG element, without background, and with selectable text.
 
-    :param curves: curves of one environment over its steps; those without points are left out.
+    :param curves: curves of one environment; those without points are left out.
     :param line_styles: as :func:`choose_line_styles` returns them.
     """
-    with matplotlib.style.context([*STYLE_SHEETS["screen"], SETTINGS, {"svg.fonttype": "none"}]):
+    with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS, {"svg.fonttype": "none"}]):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         panel = figure.subplots()
-        _draw_panel(panel, curves, PlotConfig(y=y), line_styles, title="")
-        if with_legend:
-            figure.set_figheight(2.8 + _draw_legend_above(figure, *_legend_entries([panel], curves)))
+        _draw_panel(panel, curves, config, line_styles)
+        _draw_legend(figure, [panel], curves, config)
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -273,13 +264,10 @@ def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
     return dict(color.rsplit("=", 1) for color in colors if "=" in color)
 
 
-def _draw_panel(
-    panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles, title: str | None
-) -> None:
+def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles) -> None:
     """Draw the groups of one environment: runs as thin lines, their interquartile mean as a thick one, and its band.
 
     :param config: axes, their texts, and style.
-    :param title: None: name of the environment.
     """
     x_axis, y_axis = axis_of(X_COLUMNS[config.x]), axis_of(config.y)
     drawn = [curve for curve in curves if curve.run_curves]
@@ -307,35 +295,37 @@ def _draw_panel(
     panel.grid(alpha=0.3)
     env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
     panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
-    for text, typed in ((panel.title, title), (panel.xaxis.label, config.xlabel), (panel.yaxis.label, config.ylabel)):
-        if typed is not None:
-            _set_typed(text, typed)
+    _set_text(panel.title, config.title)
+    _set_text(panel.xaxis.label, config.xlabel)
+    _set_text(panel.yaxis.label, config.ylabel)
 
 
-def _legend_entries(
-    panels: Iterable[Axes], curves: Sequence[GroupCurve], with_seeds: bool = True
-) -> tuple[list[Artist], list[str]]:
-    """Return the thick lines of panels and their texts for a legend, one for each group."""
+def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupCurve], config: PlotConfig) -> None:
+    """Draw one legend for all panels, and the title that several panels have in common.
+
+    A legend above the panels has as many columns as fit. A figure without ``figsize`` becomes higher by its height.
+    """
+    title = config.title if len(panels) > 1 else None
     lines = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     texts = []
     for label in lines:
-        seeds = [curve.n_seeds for curve in curves if curve.group.label == label and curve.run_curves]
-        text = f"{label} ({number_of_seeds(seeds)})" if with_seeds else label
+        seeds = [curve.n_seeds for curve in curves if curve.group.label == label]
+        text = label if config.style == "paper" else f"{label} ({number_of_seeds(seeds)})"
         texts.append(textwrap.fill(escape_control(text), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
-    return list(lines.values()), texts
-
-
-def _draw_legend_above(figure: Figure, lines: list[Artist], texts: list[str], title: str | None = None) -> float:
-    """Draw a legend above all panels, in as many columns as fit, and return its height in inches."""
-    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
-    for columns in range(max(len(texts), 1), 0, -1):
-        legend = figure.legend(lines, texts, title=" " if title else None, ncols=columns, **place)
-        if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
-            break
-        legend.remove()
-    if title:
-        _set_typed(legend.get_title(), title)
-    return legend.get_window_extent().height / figure.dpi
+    if config.legend == "inside":
+        panels[0].legend(lines.values(), texts, **INSIDE)
+    if config.legend == "above":
+        place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
+        for columns in range(len(texts), 0, -1):
+            legend = figure.legend(lines.values(), texts, title=" " if title else None, ncols=columns, **place)
+            if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
+                break
+            legend.remove()
+        _set_text(legend.get_title(), title)
+        if not config.figsize:
+            figure.set_figheight(figure.get_figheight() + legend.get_window_extent().height / figure.dpi)
+    elif title:
+        _set_text(figure.suptitle("", fontsize="large"), title)
 
 
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
