@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 from rliable import library, metrics
 
-TAUS = (0.1, 0.5, 0.9)
-
 
 def main() -> None:
     """Write the reference file."""
@@ -26,14 +24,11 @@ def main() -> None:
         {"gap": better}, lambda x: np.array([metrics.aggregate_optimality_gap(x)]), reps=20_000
     )
     points, intervals = points | gap, intervals | gap_interval
-    profiles, _ = library.create_performance_profile({"better": better}, list(TAUS), reps=10)
     reference = {
         "better": better.tolist(),
         "worse": worse.tolist(),
-        "taus": TAUS,
         "points": {name: float(point[0]) for name, point in points.items()},
         "intervals": {name: ends[:, 0].tolist() for name, ends in intervals.items()},
-        "profile": profiles["better"].tolist(),
     }
     path = Path(__file__).parent.parent / "tests" / "data" / "rliable.json"
     path.parent.mkdir(exist_ok=True)

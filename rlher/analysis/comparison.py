@@ -9,7 +9,6 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from rlher.analysis.grouping import Group, group_by, load_groups, mean_of_seeds, number_of_seeds
 from rlher.analysis.tables import MISSING, Cell, Table
@@ -211,12 +210,12 @@ def performance_profiles(groups: Sequence[Group]) -> Table:
 
 
 def _profile_row(group: Group) -> list[Cell]:
-    shares = scipy.stats.ecdf(final_success_rates(group)).sf.evaluate(PROFILE_LEVELS)
-    levels = zip(PROFILE_LEVELS, shares, strict=True)
+    finals = final_success_rates(group)
+    shares = {level: float((finals > level).mean()) for level in PROFILE_LEVELS}
     return [
         Cell("env", group.env),
         Cell("agent", group.label),
-        *(Cell(f"{level:.0%}", f"{share:.0%}", {level: share}) for level, share in levels),
+        *(Cell(f"{level:.0%}", f"{share:.0%}", {level: share}) for level, share in shares.items()),
     ]
 
 

@@ -102,12 +102,7 @@ def bootstrap_interval(
         missing = np.full(samples[0].shape[1:], np.nan)[()]
         return missing, missing
     low, high = scipy.stats.bootstrap(
-        samples,
-        statistic,
-        n_resamples=RESAMPLES,
-        method="percentile",
-        batch=500,
-        rng=np.random.default_rng(SEED),
+        samples, statistic, n_resamples=RESAMPLES, method="percentile", batch=500, rng=SEED
     ).confidence_interval
     return (low, high) if widen_to is None else (np.minimum(low, widen_to[0]), np.maximum(high, widen_to[1]))
 

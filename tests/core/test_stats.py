@@ -20,11 +20,6 @@ def mean_improvement(*pairs: np.ndarray, axis: int = 0) -> np.ndarray:
     return np.mean(by_task, axis=0)
 
 
-def test_the_survival_function_is_rliables_performance_profile() -> None:
-    survival = scipy.stats.ecdf(np.concatenate(BETTER)).sf
-    assert survival.evaluate(REFERENCE["taus"]) == pytest.approx(REFERENCE["profile"])
-
-
 @pytest.mark.parametrize(
     ("name", "samples", "statistic"),
     [("iqm", BETTER, stats.iqm), ("gap", BETTER, stats.optimality_gap), ("improvement", PAIRS, mean_improvement)],
