@@ -24,7 +24,7 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 def load_compared(config: RunsConfig) -> list[Group]:
     """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
-    groups = load_groups(config.runs, config.logs, config.by)
+    groups = load_groups(config)
     warn_of_few_seeds(groups)
     return groups
 

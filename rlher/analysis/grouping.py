@@ -73,7 +73,7 @@ Labels = dict[LoadedRun, str]
 """The label of the group of each run."""
 
 
-def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Group]:
+def load_groups(config: RunsConfig) -> list[Group]:
     """Read and group the runs to compare.
 
     Several folders of runs are one group each and named after the folder. Folders or runs that are given as
@@ -82,14 +82,15 @@ def load_groups(paths: Sequence[str], logs: str, by: Sequence[str]) -> list[Grou
 
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_named_folder, paths or [logs])}
+    paths = config.runs or [config.logs]
+    sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_named_folder, paths)}
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
-        raise UserError(f"no run with an evaluation under {', '.join(paths or [logs])}.")
+        raise UserError(f"no run with an evaluation under {', '.join(paths)}.")
     names = [name for _, name in sources]
     are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
-    if by or (not any(names) and (len(sources) == 1 or are_runs)):
-        return group_runs([*chain(*runs_by_source)], by)
+    if config.by or (not any(names) and (len(sources) == 1 or are_runs)):
+        return group_runs([*chain(*runs_by_source)], config.by)
     labels = [name or label for name, label in zip(names, folder_labels([*sources.values()]), strict=True)]
     return _make_groups({run: label for label, runs in zip(labels, runs_by_source, strict=True) for run in runs})
 

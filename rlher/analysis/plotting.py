@@ -175,7 +175,7 @@ def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve
     """
     if unknown := [color for color in config.colors if not is_color_like(color.rpartition("=")[2])]:
         raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
-    groups = load_groups(config.runs, config.logs, config.by)
+    groups = load_groups(config)
     labels = {group.label for group in groups}
     if (odd := _colors_by_name(config.colors).keys() - labels) and not colors_of_others:
         raise UserError(f"colors names {min(odd)!r}; the curves are {', '.join(sorted(labels))}.")
@@ -270,16 +270,16 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
     :param config: axes, their texts, and style.
     """
     x_axis, y_axis = axis_of(X_COLUMNS[config.x]), axis_of(config.y)
-    drawn = [curve for curve in curves if curve.run_curves]
-    has_room = len(drawn) <= MAX_WITH_RUNS and config.style != "paper"
-    for curve in drawn:
+    non_empty = [curve for curve in curves if curve.run_curves]
+    has_room = len(non_empty) <= MAX_WITH_RUNS and config.style != "paper"
+    for curve in non_empty:
         line_style, summary = line_styles[curve.group.label], curve.summary
         color = line_style["color"]
         if curve.n_seeds > 1 and (has_room or not curve.has_band):
             for run_curve in curve.run_curves:
                 panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
-            shade = {"color": color, "alpha": min(0.15, 0.4 / len(drawn)), "linewidth": 0}
+            shade = {"color": color, "alpha": min(0.15, 0.4 / len(non_empty)), "linewidth": 0}
             panel.fill_between(summary.index / x_axis.unit, summary["low"], summary["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(summary) == 1 else {}  # it may be on the axis
         panel.plot(summary.index / x_axis.unit, summary["iqm"], **line_style, **point, label=curve.group.label)

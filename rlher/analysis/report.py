@@ -32,16 +32,8 @@ from rlher.tuning.study_folder import RERUNS, is_study
 X = "timesteps"
 Y = "success_rate"
 
-REPORTED = (
-    "mean_reward",
-    "critic_loss",
-    "actor_loss",
-    "loss",
-    STEPS_PER_SECOND,
-    "object_moved",
-    "success_at_reset",
-    "action_saturation",
-)
+DIAGNOSTICS = ("object_moved", "success_at_reset", "action_saturation")
+SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", STEPS_PER_SECOND, *DIAGNOSTICS)
 """Columns drawn beside the success rate."""
 
 
@@ -89,7 +81,7 @@ def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
     Beside other runs, the re-runs are named after their study, because their own labels may be equal.
     """
     folders = [name for name in config.runs if not is_study(Path(name))]
-    groups = [] if studies and not folders else load_groups(folders, config.logs, config.by)
+    groups = [] if studies and not folders else load_groups(replace(config, runs=folders))
     is_beside_others = bool(groups) or len(studies) > 1
     for study, name in zip(studies, folder_labels([*map(str, studies)]), strict=True):
         reruns = study / RERUNS
@@ -124,7 +116,7 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     line_styles = choose_line_styles(curves)
     training = {}
     curves = [curve for curve in curves if curve.group.env == env]
-    for column in REPORTED:
+    for column in SMALL_CHARTS:
         small = [aggregate(curve.group, X, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # else the chart shows nothing

@@ -192,22 +192,22 @@ def compare(config: CompareConfig, command_line: str) -> int:
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
     """
-    from rlher.analysis.comparison import load_compared, tables
+    from rlher.analysis import comparison
 
-    suffixes = {name: Path(name).suffix.lower() for name in config.output}
-    for name, suffix in suffixes.items():
-        if not config.format and suffix not in FORMATS:
+    formats = {name: config.format or FORMATS.get(Path(name).suffix.lower(), "") for name in config.output}
+    for name, kind in formats.items():
+        if not kind:
             raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
-    compared = tables(load_compared(config))
+    tables = comparison.tables(comparison.load_compared(config))
 
     def text(kind: str, width: int) -> str:
-        return "\n\n".join(table.format(kind, width) for table in compared)
+        return "\n\n".join(table.format(kind, width) for table in tables)
 
     if not config.output:
         print(text(config.format or "text", output_width()))
-    for name, suffix in suffixes.items():
+    for name, kind in formats.items():
         with output_file(Path(name)) as temporary:
-            temporary.write_text(text(config.format or FORMATS[suffix], UNLIMITED_WIDTH) + "\n", encoding="utf-8")
+            temporary.write_text(text(kind, UNLIMITED_WIDTH) + "\n", encoding="utf-8")
         say(name)
     return 0
 

@@ -6,6 +6,7 @@ import pytest
 
 from rlher.analysis import grouping
 from rlher.analysis.loading import read_runs
+from rlher.config.command_keys import RunsConfig
 from rlher.core.console import collected_warnings
 from rlher.core.errors import UserError
 from tests.analysis.conftest import notes_about
@@ -58,12 +59,12 @@ def test_labels_name_the_keys_that_differ(make_run: Make, tmp_path: Path, one: d
 def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     Path("logs/empty").mkdir()
     with collected_warnings() as notes:
-        groups = grouping.load_groups(["logs/empty", "logs/sac"], "logs", [])
+        groups = grouping.load_groups(RunsConfig(["logs/empty", "logs/sac"]))
     (note,) = notes
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 3)]
     assert "logs/empty" in note
     with pytest.raises(UserError) as error:
-        grouping.load_groups(["logs/empty", "logs/empty/"], "logs", [])
+        grouping.load_groups(RunsConfig(["logs/empty", "logs/empty/"]))
     assert "logs/empty, logs/empty/" in str(error.value)
 
 
@@ -72,7 +73,7 @@ def test_a_folder_is_one_group_without_repeated_runs(rlher, make_run: Make, thre
     shorter = make_run("sac/again", 2, rows=4)
     make_run("tqc/one", 0)
     with collected_warnings() as notes:
-        groups = grouping.load_groups(["logs/sac", "logs/tqc"], "logs", [])
+        groups = grouping.load_groups(RunsConfig(["logs/sac", "logs/tqc"]))
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 4), ("tqc", 1)]
     assert [note for note in notes if "algo.learning_rate" in note]
     (note,) = notes_about("again", "\n".join(notes))
