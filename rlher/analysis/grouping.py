@@ -124,10 +124,9 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     :param by: config keys or short names.
     :raises UserError: no run has a key of ``by``.
     """
-    for key in by:
-        if all(key not in run.values for run in runs):
-            known = {name for run in runs for name in run.values}
-            raise UserError(f"no run has a key {key!r}{did_you_mean(key, known)}.")
+    known = {key for run in runs for key in run.values}
+    if unknown := [key for key in by if key not in known]:
+        raise UserError(f"no run has a key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
     keys = by or [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
     labels = {run: ", ".join(_label_part(key, run.values.get(key)) for key in keys) for run in runs}
     if not by:
@@ -204,8 +203,6 @@ def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
         is_typed = any(word.search(run.command) for run in runs)
         return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
 
-    keys: dict[tuple[int, ...], str] = {}
-    for key in sorted(map(str, table), key=rank):
-        division = tuple(table[key].factorize()[0])  # number of the value of each run, in order of appearance
-        keys.setdefault(division, key)
-    return sorted(keys.values())
+    keys = sorted(map(str, table), key=rank)
+    divisions = table[keys].apply(lambda values: values.factorize()[0])  # values as numbers, in order of appearance
+    return sorted(divisions.T.drop_duplicates().index)

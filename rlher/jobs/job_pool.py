@@ -117,7 +117,10 @@ class Pool:
 
 
 def _run_here(job: Job, running: RunningJob) -> None:
-    """Run a job in a worker process of this machine, and wait for its end."""
+    """Run a job in a worker process of this machine, and wait for its end.
+
+    The worker has no service; the job is its ``build``.
+    """
     worker = Worker(partial(_call_in_worker, job.function, job.log))
     running.interrupt = worker.process.terminate
     running.kill = worker.kill
