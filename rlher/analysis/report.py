@@ -29,10 +29,12 @@ from rlher.core.writing import output_file
 from rlher.run.run_folder import METADATA, read_commands
 from rlher.tuning.study_folder import RERUNS, is_study
 
-X = "timesteps"
-Y = "success_rate"
+X_COLUMN = "timesteps"
+Y_COLUMN = "success_rate"
+"""Columns of the learning curves."""
 
 DIAGNOSTICS = ("object_moved", "success_at_reset", "action_saturation")
+"""Columns of the training log that may show why an agent does not learn."""
 SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", STEPS_PER_SECOND, *DIAGNOSTICS)
 """Columns drawn beside the success rate."""
 
@@ -53,7 +55,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
         warn_of_few_seeds(groups)
         clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
         comparison = tables(groups)
-    curves = [aggregate(group, X, Y) for group in groups]
+    curves = [aggregate(group, X_COLUMN, Y_COLUMN) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _render(
         title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
@@ -63,7 +65,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
-        caption=caption(curves, Y),
+        caption=caption(curves, Y_COLUMN),
         tables=comparison,
         clips=clips,
         studies=studies,
@@ -117,11 +119,11 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     training = {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in SMALL_CHARTS:
-        small = [aggregate(curve.group, X, column) for curve in curves]
+        small = [aggregate(curve.group, X_COLUMN, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # else the chart shows nothing
             training[column] = Markup(to_svg(small, PlotConfig(y=column, title="", legend="none"), line_styles))
-    return env, Markup(to_svg(curves, PlotConfig(y=Y, title=""), line_styles)), training
+    return env, Markup(to_svg(curves, PlotConfig(y=Y_COLUMN, title=""), line_styles)), training
 
 
 def _duration(run: LoadedRun) -> str:
