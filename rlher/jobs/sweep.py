@@ -107,10 +107,10 @@ class Sweep(JobSource):
     columns = ("run", "state", "steps", "success", "return")
 
     def __init__(self, runs: list[SweepRun]) -> None:
-        agents = {run.config.title for run in runs}
+        titles = {run.config.title for run in runs}
         self.runs = runs
         self.total = len(runs)
-        self.title = agents.pop() if len(agents) == 1 else "sweep"
+        self.title = titles.pop() if len(titles) == 1 else "sweep"
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table, by state."""
