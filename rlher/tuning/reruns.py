@@ -3,34 +3,28 @@
 Then the candidates are compared with the baseline, with confidence intervals.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import optuna
-from optuna.distributions import IntDistribution
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, TrialState
 
+from rlher.config.training import side_by_side_config
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.tuning.scoring import Score, format_steps, mean_score, score_of, score_run
-from rlher.tuning.search_space import SearchSpace, decode, format_value
-from rlher.tuning.study_folder import RERUNS
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_study
-from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trials import completed_trials, counted_trials, rank_trials
+from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
+from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
+from rlher.tuning.study_storage import open_study
+from rlher.tuning.trials import RERUN_SEED, completed_trials, rank_trials
 
-RERUN_SEED_OFFSET = 10**6
-"""Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
-
-RERUN_SPACE: SearchSpace = {"candidate": IntDistribution(BASELINE_NUMBER, 10**9), "seed": IntDistribution(0, 10**6)}
-"""Parameters of a re-run."""
 
 CONFIDENCE = 0.95
 """Confidence that the intervals of all candidates together are right."""
@@ -46,66 +40,41 @@ def candidate_name(number: int) -> str:
 
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
     """Return the parameters of the baseline and of the best trials, by number."""
-    baseline = [trial.params for trial in counted_trials(study) if BASELINE_ATTRIBUTE in trial.user_attrs]
-    best = [trial for trial in rank_trials(study, space) if trial.params not in baseline]
-    return {BASELINE_NUMBER: {}, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
+    baseline = baseline_params(space, side_by_side_config(config))
+    best = [trial for trial in rank_trials(study, space) if trial.params != baseline]
+    return {BASELINE_NUMBER: baseline, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
-    """Create or join the study of the re-runs, and queue the re-runs that are missing, failed or were pruned.
+    """Create or join the study of the re-runs, and queue the re-runs that are missing or failed.
 
-    Commands that call it at the same time queue the same re-runs; :class:`RerunTrialRunner` prunes all but the first.
+    Queued re-runs of former candidates are pruned, and so are those that another command queued at the same time.
     """
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
-    queued = _queued_params(study)
-    for seed in range(config.rerun_seeds):  # seed by seed, so that all candidates advance together
-        for number in candidates:
-            params = {"candidate": number, "seed": seed}
-            if params not in queued.values():
-                study.enqueue_trial(params)
+    # Seed by seed, so that all candidates advance together.
+    wanted = [(seed, dict(params)) for seed in range(config.rerun_seeds) for params in candidates.values()]
+    queued = [_seed_and_params(trial) for trial in _queued(study)]
+    for seed, params in wanted:
+        if (seed, params) not in queued:
+            study.enqueue_trial(params, user_attrs={RERUN_SEED: seed})
+    earlier = []
+    for trial in _queued(study):
+        rerun = _seed_and_params(trial)
+        if trial.state is TrialState.WAITING and (rerun in earlier or rerun not in wanted):
+            with contextlib.suppress(UpdateFinishedTrialError):  # the other command was first
+                storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
+        earlier.append(rerun)
     return study
 
 
-def _queued_params(study: Study) -> dict[int, Any]:
-    """Return the parameters of the re-runs that wait, run or are complete, by the number of the trial."""
-    queued = [trial for trial in counted_trials(study) if trial.state not in (TrialState.FAIL, TrialState.PRUNED)]
-    return {trial.number: trial.system_attrs.get("fixed_params") for trial in queued}  # params are empty while it waits
+def _queued(study: Study) -> list[FrozenTrial]:
+    """Return the re-runs that wait, run or are complete."""
+    return study.get_trials(states=(TrialState.WAITING, TrialState.RUNNING, TrialState.COMPLETE))
 
 
-@dataclass(frozen=True)
-class RerunTrialRunner(TrialRunner):
-    """The re-runs: each trial trains a candidate on one fresh seed."""
-
-    candidates: ParamsByCandidate
-
-    def describe(self, trial: FrozenTrial) -> tuple[str, str]:
-        """Return the candidate that a re-run trains again, and the seed of its run."""
-        params = trial.params
-        if trial.distributions != self.space:  # it waits, or another program wrote it
-            return super().describe(trial)
-        seed = self.config.seed + RERUN_SEED_OFFSET + params["seed"]
-        return f"re-run of {candidate_name(params['candidate'])}", f"seed={seed}"
-
-    def run_trial(self, trial: Trial) -> tuple[float, Score]:
-        """Train a candidate, and keep its last model and run folder.
-
-        :return: its last model's success rate in the final evaluation, and a score with it.
-        :raises RunError: the run failed.
-        :raises optuna.TrialPruned: the trial is obsolete, queued by an interrupted command, or repeats an earlier one.
-        """
-        number = trial.params["candidate"]
-        queued = _queued_params(trial.study).items()
-        is_repeated = any(earlier < trial.number and params == trial.params for earlier, params in queued)
-        if number not in self.candidates or is_repeated:
-            raise optuna.TrialPruned
-        logs = self.folder / RERUNS / str(trial.number)
-        seed_offset = RERUN_SEED_OFFSET + trial.params["seed"]
-        result, rows = self.train(self.candidates[number], seed_offset, logs)
-        success = float(result.final["success_rate"])
-        return success, replace(score_run(rows, self.config.time_limit), success=success)
-
-
-# ------------------------------------------------------------------------------- comparison with the baseline
+def _seed_and_params(rerun: FrozenTrial) -> tuple[Any, Any]:
+    """Return the number of the seed of a re-run, and its parameters, which Optuna sets when it starts."""
+    return rerun.user_attrs.get(RERUN_SEED), rerun.system_attrs.get("fixed_params")
 
 
 class Gain(NamedTuple):
@@ -176,19 +145,23 @@ def format_gain(gain: Sequence[float | None]) -> str:
     return f"{mean} [{low}, {high}]"
 
 
-def compare_candidates(reruns: Study, candidates: ParamsByCandidate, config: OptimizeConfig) -> list[Candidate]:
+def compare_candidates(
+    reruns: Study, candidates: ParamsByCandidate, space: SearchSpace, config: OptimizeConfig
+) -> list[Candidate]:
     """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
 
     The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
 
     :return: empty if the baseline is left out, or every trial.
     """
-    scores: dict[int, dict[int, Score]] = {number: {} for number in candidates}
-    for trial in completed_trials(reruns, RERUN_SPACE):
-        number, seed = trial.params["candidate"], trial.params["seed"]
-        if number in candidates and seed < config.rerun_seeds:
-            scores[number][seed] = score_of(trial)
-    usable = {number: list(by_seed.values()) for number, by_seed in scores.items() if len(by_seed) >= 2}
+    completed = completed_trials(reruns, space)
+    usable = {}
+    for number, params in candidates.items():
+        of_candidate = [trial for trial in completed if trial.params == params]
+        by_seed = {trial.user_attrs.get(RERUN_SEED): score_of(trial) for trial in of_candidate}
+        scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
+        if len(scores) >= 2:
+            usable[number] = scores
     baseline = usable.pop(BASELINE_NUMBER, None)
     if baseline is None or (len(candidates) > 1 and not usable):
         return []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import optuna
 from optuna.exceptions import StorageInternalError
+from optuna.samplers import RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,12 +25,11 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search
-from rlher.tuning.reruns import RERUN_SPACE, RerunTrialRunner, compare_candidates, open_reruns, select_candidates
-from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
+from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_runner import SearchTrialRunner
+from rlher.tuning.trial_runner import TrialRunner, make_pruner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
@@ -74,7 +74,7 @@ def _search(
     config = replace(config, env=env)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND, command + "\n")
-    runner = SearchTrialRunner(config, study.study_name, space, folder, command)
+    runner = TrialRunner(config, study.study_name, space, folder, command)
     if config.progress:
         reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
         note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
@@ -85,16 +85,16 @@ def _search(
         _require_completed_trial(study, space)
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
-        rerun_runner = RerunTrialRunner(config, reruns.study_name, RERUN_SPACE, folder, command, candidates)
+        runner = replace(runner, study_name=reruns.study_name, is_rerun=True)
         total = len(counted_trials(reruns))
-        jobs = TrialJobs(reruns, rerun_runner, total, f"{folder.name}, re-runs of the best trials")
+        jobs = TrialJobs(reruns, runner, total, f"{folder.name}, re-runs of the best trials")
         run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
         progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
         raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None
-    return write_results(study, compare_candidates(reruns, candidates, config), config, folder)
+    return write_results(study, compare_candidates(reruns, candidates, space, config), config, folder)
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
@@ -113,7 +113,9 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     defaults = compared_values(default_config(base), "recipe", "grouping")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the trials of the first one again.
-    study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
+    seed = config.seed if created else secrets.randbits(32)
+    tpe = TPESampler(seed=seed, multivariate=True, constant_liar=True)
+    study.sampler = RandomSampler(seed) if config.sampler == "random" else tpe
     study.pruner = make_pruner(config)
     return study
 

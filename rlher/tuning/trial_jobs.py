@@ -22,11 +22,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.core.errors import describe_error
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
-from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import format_steps, has_score, score_of
+from rlher.tuning.search_space import format_value
 from rlher.tuning.study_storage import open_storage, retry_while_database_is_away
-from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trials import HEARTBEAT, REASON, count_unstarted, counted_trials, failure_reason, rank_trials
+from rlher.tuning.trial_runner import TrialRunner, make_pruner
+from rlher.tuning.trials import HEARTBEAT, REASON, RERUN_SEED, counted_trials, failure_reason, rank_trials
 
 MAX_BEST = 5
 """Completed trials in the progress table."""
@@ -60,7 +60,7 @@ class TrialJobs(JobSource):
         shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         in_order = [*shown.values(), *(trial for trial in trials if trial.number not in shown)]
-        return [_row(trial, self._runner.describe(trial), trial.number in shown) for trial in in_order]
+        return [_row(trial, trial.number in shown) for trial in in_order]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has as many as it is to have."""
@@ -110,21 +110,29 @@ class TrialJobs(JobSource):
         return len(trials) >= self.total and all(trial.state.is_finished() for trial in trials)
 
 
-def _row(trial: FrozenTrial, labels: tuple[str, str], in_table: bool) -> ProgressRow:
-    """Return the row of the progress table. Its score is "–" until the trial is complete.
+def count_unstarted(study: Study, total: int) -> int:
+    """Return how many trials of the total have not been started."""
+    trials = counted_trials(study)
+    waiting = sum(trial.state is TrialState.WAITING for trial in trials)
+    return waiting + max(total - len(trials), 0)
 
-    :param labels: name and parameters, see :meth:`TrialRunner.describe`.
-    """
+
+def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
+    """Return the row of the progress table. Its score is "–" until the trial is complete."""
     is_finished = trial.state.is_finished()
     reported = list(trial.intermediate_values.values())
     cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
         cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
-    name, parameters = labels
+    values = {key.rpartition(".")[2]: value for key, value in trial.params.items()}
+    if RERUN_SEED in trial.user_attrs:
+        values[RERUN_SEED] = trial.user_attrs[RERUN_SEED]
+    parameters = " ".join(f"{name}={format_value(value)}" for name, value in values.items())
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     state = trial.state.name.lower()
     share = float(is_finished)
+    name = f"trial {trial.number}"
     return ProgressRow(name, state, (*cells, parameters), in_table, is_printed=is_finished, share=share, reason=reason)
 
 

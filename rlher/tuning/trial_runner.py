@@ -1,16 +1,16 @@
 """Runs the trials of a study: trains with the parameters, reports to the pruner, and scores the result."""
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.trial import Trial, TrialState
 
-from rlher.config.training import CheckpointConfig, side_by_side_config
+from rlher.config.training import DEFAULT_EVALUATIONS, CheckpointConfig, side_by_side_config
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
@@ -18,19 +18,38 @@ from rlher.run.result import RunResult, Status
 from rlher.training import start
 from rlher.training.evaluations import OnEvaluation, StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
-from rlher.tuning.search_space import SearchSpace, apply_params, format_value
+from rlher.tuning.search_space import SearchSpace, apply_params
+from rlher.tuning.study_folder import RERUNS
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
-from rlher.tuning.trials import counted_trials
+from rlher.tuning.trials import RERUN_SEED, counted_trials
+
+RERUN_SEED_OFFSET = 10**6
+"""Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
+
+STARTUP_TRIALS = 5
+"""Trials that the median pruner never ends."""
+
+
+def make_pruner(config: OptimizeConfig) -> BasePruner:
+    """Return the pruner of ``pruner=``, which ends bad trials early."""
+    evaluations = config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
+    if config.pruner == "median":
+        return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
+    if config.pruner == "hyperband":
+        low = max(evaluations // 4, 1)
+        return HyperbandPruner(min_resource=low, max_resource=evaluations * config.n_seeds)
+    return NopPruner()
 
 
 @dataclass(frozen=True)
-class TrialRunner(ABC):
+class TrialRunner:
     """Everything that the trials of a study need; it is pickled and sent to workers.
 
     :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
     :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
     :param command: command line of the search, for the run folders.
+    :param is_rerun: whether the trials are re-runs, see :mod:`rlher.tuning.reruns`.
     """
 
     config: OptimizeConfig
@@ -38,21 +57,20 @@ class TrialRunner(ABC):
     space: SearchSpace
     folder: Path
     command: str
+    is_rerun: bool = False
 
-    @abstractmethod
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
         """Train with a trial's parameters, and return its value and its score.
 
         :raises optuna.TrialPruned: the trial has no value.
         :raises RunError: a run failed.
+        :raises UserError: its parameters exclude each other, or are outside of the search space.
         """
+        if trial.distributions != self.space:  # its parameters could name code
+            raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
+        return self._rerun(trial) if self.is_rerun else self._search(trial)
 
-    def describe(self, trial: FrozenTrial) -> tuple[str, str]:
-        """Return a trial's name and its parameters for the progress table: ``"trial 4"``, ``"gamma=0.95 tau=0.01"``."""
-        shown = (f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in trial.params.items())
-        return f"trial {trial.number}", " ".join(shown)
-
-    def train(
+    def _train(
         self, params: Mapping[str, Any], seed_offset: int, logs: Path, on_evaluation: OnEvaluation | None = None
     ) -> tuple[RunResult, EvaluationRows]:
         """Train the baseline with these parameters, and return the run's result and its evaluations.
@@ -84,21 +102,24 @@ class TrialRunner(ABC):
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return result, rows
 
+    def _rerun(self, trial: Trial) -> tuple[float, Score]:
+        """Train on one fresh seed, and keep the last model and the run folder.
 
-class SearchTrialRunner(TrialRunner):
-    """A search: each trial trains several seeds."""
+        :return: the last model's success rate in the final evaluation, and a score with it.
+        """
+        if RERUN_SEED not in trial.user_attrs:  # two commands asked for the last re-run, and one got a new trial
+            raise optuna.TrialPruned
+        logs = self.folder / RERUNS / str(trial.number)
+        result, rows = self._train(trial.params, RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED], logs)
+        success = float(result.final["success_rate"])
+        return success, replace(score_run(rows, self.config.time_limit), success=success)
 
-    def run_trial(self, trial: Trial) -> tuple[float, Score]:
-        """Train a trial's seeds, and return its value and its score, the mean over the seeds.
+    def _search(self, trial: Trial) -> tuple[float, Score]:
+        """Train on several seeds; the score is the mean over them.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
-        :raises RunError: a run failed.
-        :raises UserError: its parameters exclude each other, or are outside of the search space.
         """
         config = self.config
-        params = trial.params
-        if trial.distributions != self.space:  # its parameters could name code
-            raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         evaluations = itertools.count()
 
         def report(rows: EvaluationRows) -> None:
@@ -110,7 +131,7 @@ class SearchTrialRunner(TrialRunner):
         episodes = 0  # that the success rate is measured on
         first = _count_same_params(trial) * config.n_seeds
         for seed_offset in range(first, first + config.n_seeds):
-            result, rows = self.train(params, seed_offset, logs, report)
+            result, rows = self._train(trial.params, seed_offset, logs, report)
             if result.status is Status.STOPPED and config.objective != "seconds":
                 raise optuna.TrialPruned
             scores.append(score_run(rows, config.time_limit))

@@ -14,6 +14,8 @@ HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
+RERUN_SEED = "rerun_seed"
+"""User attribute of a re-run: number of its seed, from 0."""
 
 
 def counted_trials(study: Study) -> list[FrozenTrial]:
@@ -31,13 +33,6 @@ def completed_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
     """
     completed = [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
     return [trial for trial in completed if has_score(trial) and trial.distributions == space]
-
-
-def count_unstarted(study: Study, total: int) -> int:
-    """Return how many trials of the total have not been started."""
-    trials = counted_trials(study)
-    waiting = sum(trial.state is TrialState.WAITING for trial in trials)
-    return waiting + max(total - len(trials), 0)
 
 
 def rank_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:

@@ -14,7 +14,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig, side_by_side_config
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
-from rlher.tuning.trial_runner import SearchTrialRunner, TrialRunner
+from rlher.tuning.trial_runner import TrialRunner
 from tests.conftest import TINY, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def bit_flipping(n_bits: int = 4) -> EnvConfig:
     return replace(read_env_config("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
 
 
-def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:
+def small_search(folder: Path, n_seeds: int) -> tuple[TrialRunner, dict]:
     """Return a tiny search for this process, and the parameters of the baseline."""
     config = OptimizeConfig(
         algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
@@ -53,7 +53,7 @@ def small_search(folder: Path, n_seeds: int) -> tuple[SearchTrialRunner, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = load_space("her", side_by_side_config(config))
-    runner = SearchTrialRunner(config, "small", space, folder, command="")
+    runner = TrialRunner(config, "small", space, folder, command="")
     return runner, baseline_params(space, side_by_side_config(config))
 
 

@@ -14,7 +14,7 @@ from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_runner import SearchTrialRunner
+from rlher.tuning.trial_runner import TrialRunner
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import Terminal, run_on_terminal
 
@@ -32,7 +32,7 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    runner = SearchTrialRunner(OptimizeConfig(), study.study_name, SPACE, Path(), "")
+    runner = TrialRunner(OptimizeConfig(), study.study_name, SPACE, Path(), "")
     return ProgressTable(TrialJobs(study, runner, total, "search"), enabled=True)
 
 

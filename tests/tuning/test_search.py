@@ -15,11 +15,11 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
 from rlher.tuning import search
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, open_reruns, select_candidates
+from rlher.tuning.reruns import BASELINE_NUMBER, open_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trials import counted_trials
+from rlher.tuning.trials import RERUN_SEED, counted_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 
@@ -40,7 +40,8 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
 
 
-SPACE = {"n": IntDistribution(1, 8)}
+SPACE: SearchSpace = {"her.n_sampled_goal": IntDistribution(1, 8)}
+BASELINE = {"her.n_sampled_goal": 4}
 PARAMS = {"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_target": 1.0, "saved_seconds": 9.0}
 
@@ -50,23 +51,23 @@ def stored(params: dict, space: SearchSpace) -> FrozenTrial:
     return optuna.create_trial(value=1.0, params=params, user_attrs=SCORED, distributions=space)
 
 
-@pytest.mark.parametrize("params", [{}, {"n": 4, "env.id": "evil:Env-v0"}, {"n": 99}, {"n": [1]}])
+@pytest.mark.parametrize("params", [{}, {**BASELINE, "env.id": "evil:Env-v0"}, {"her.n_sampled_goal": 99}])
 def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(params, {key: CategoricalDistribution([value]) for key, value in params.items()}))
-    assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE_NUMBER: {}}
+    assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE_NUMBER: BASELINE}
 
 
 def test_missing_and_failed_reruns_are_queued() -> None:
     storage = optuna.storages.InMemoryStorage()
     config = OptimizeConfig(rerun_seeds=3)
-    study = open_reruns(storage, "search", {BASELINE_NUMBER: {}}, config)
-    study.tell(study.ask(RERUN_SPACE), 1.0)
-    study.tell(study.ask(RERUN_SPACE), state=TrialState.FAIL)
+    study = open_reruns(storage, "search", {BASELINE_NUMBER: BASELINE}, config)
+    study.tell(study.ask(SPACE), 1.0)
+    study.tell(study.ask(SPACE), state=TrialState.FAIL)
     for _ in range(2):
-        open_reruns(storage, "search", {BASELINE_NUMBER: {}}, config)
+        open_reruns(storage, "search", {BASELINE_NUMBER: BASELINE}, config)
         waiting = study.get_trials(states=[TrialState.WAITING])
-        assert [trial.system_attrs["fixed_params"]["seed"] for trial in waiting] == [2, 1]
+        assert [trial.user_attrs[RERUN_SEED] for trial in waiting] == [2, 1]
 
 
 def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,12 @@ from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import RunError, UserError
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SPACE, RerunTrialRunner, open_reruns
+from rlher.tuning.reruns import BASELINE_NUMBER, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_jobs import fail_and_retry
-from rlher.tuning.trials import counted_trials, rank_trials
+from rlher.tuning.trial_runner import RERUN_SEED_OFFSET
+from rlher.tuning.trials import RERUN_SEED, counted_trials, rank_trials
 from tests.support.small_search import run_here, small_search
 
 
@@ -84,25 +85,25 @@ def test_a_run_ends_at_its_time_limit(tmp_path: Path) -> None:
     assert len(table.read_text().splitlines()) == 2, "one evaluation"
 
 
-def test_a_queued_rerun_of_a_former_candidate_is_pruned(tmp_path: Path) -> None:
+def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
-    candidates = {BASELINE_NUMBER: baseline, 2: baseline}
-    runner = RerunTrialRunner(replace(runner.config, seed=7), "small", RERUN_SPACE, tmp_path, "", candidates)
-    study = optuna.create_study()
-    for candidate in (1, 2):
-        study.enqueue_trial({"candidate": candidate, "seed": 0})
-    run_here(study, runner, RERUN_SPACE, 2)
-    assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
-    (config,) = tmp_path.rglob("config.yaml")
-    assert runner.describe(study.trials[1])[1] == f"seed={yaml.safe_load(config.read_text())['seed']}"
+    config = replace(runner.config, seed=7, rerun_seeds=1)
+    storage = optuna.storages.InMemoryStorage()
+    open_reruns(storage, "small", {2: {**baseline, "her.n_sampled_goal": 2}}, config)
+    study = open_reruns(storage, "small", {BASELINE_NUMBER: baseline}, config)
+    run_here(study, replace(runner, config=config, is_rerun=True), runner.space, 2)
+    states = [trial.state for trial in study.trials]
+    assert states == [TrialState.PRUNED, TrialState.COMPLETE, TrialState.PRUNED], "the last one was not queued"
+    (file,) = tmp_path.rglob("config.yaml")
+    assert yaml.safe_load(file.read_text())["seed"] == 7 + RERUN_SEED_OFFSET
 
 
 @pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
 def test_commands_that_queue_reruns_at_once_train_each_once(
     tmp_path: Path, address: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small, baseline = small_search(tmp_path, n_seeds=1)
-    config = replace(small.config, rerun_seeds=2)
+    runner, baseline = small_search(tmp_path, n_seeds=1)
+    config = replace(runner.config, rerun_seeds=2)
     candidates = {BASELINE_NUMBER: baseline}
     opened = [open_storage(address and address.format(tmp_path), tmp_path) for _ in range(2)]
     open_study(opened[0], "small-rerun", {"reruns": True})
@@ -121,11 +122,10 @@ def test_commands_that_queue_reruns_at_once_train_each_once(
         patch.setattr(optuna.Study, "get_trials", read_and_wait)
         study, _ = threads.map(lambda storage: open_reruns(storage, "small", candidates, config), opened)
     assert len(study.trials) == 4
-    study.ask(RERUN_SPACE)  # another command lost it
+    study.ask(runner.space)  # another command lost it
     fail_and_retry(study, study.trials[0])
-    runner = RerunTrialRunner(config, "small-rerun", RERUN_SPACE, tmp_path, "", candidates)
-    run_here(study, runner, RERUN_SPACE, 4)
-    completed = [trial.params["seed"] for trial in study.trials if trial.state is TrialState.COMPLETE]
+    run_here(study, replace(runner, config=config, is_rerun=True), runner.space, 2)
+    completed = [trial.user_attrs[RERUN_SEED] for trial in study.trials if trial.state is TrialState.COMPLETE]
     assert sorted(completed) == [0, 1]
     assert [trial.state for trial in counted_trials(study)].count(TrialState.PRUNED) == 2
     open_reruns(opened[1], "small", candidates, config)
