@@ -105,13 +105,13 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     result = search.optimize(config, command_line)
     if config.json:
-        print(json.dumps({"folder": str(result.folder), **result.to_json()}))
+        print(json.dumps({"folder": str(result.folder), **result.verdict}))
     else:
         for line in result.lines():
             say(line)
     if result.train_command:
         note(f"use it: {result.train_command}")
-    return 0 if result.candidates else EXIT_FAILED
+    return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
 def evaluate(config: EvaluateConfig, command_line: str) -> int:

@@ -22,7 +22,7 @@ from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import write_json, write_text
 from rlher.tuning.plots import write_plots
-from rlher.tuning.reruns import BASELINE_NUMBER, Candidate, candidate_name, format_gain, table_row
+from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
@@ -35,30 +35,24 @@ class SearchResult:
     """The result of `rlher optimize`.
 
     :param folder: folder of the study.
-    :param trials: number of trials by state.
-    :param candidates: candidates with their differences to the baseline, best first; empty if the re-runs failed.
+    :param verdict: the object of ``verdict.json``: name of the study, number of trials by state, and candidates with
+        their differences to the baseline, best first; no candidates if the re-runs failed.
     :param conclusion: whether the best candidate beats the baseline, in one line.
     :param train_command: trains with the values of the best candidate; None if it is no better than the baseline.
     """
 
     folder: Path
-    study: str
-    trials: Counter[str]
-    candidates: list[Candidate]
+    verdict: dict[str, Any]
     conclusion: str
     train_command: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the object of ``verdict.json``."""
-        candidates = [candidate.to_json() for candidate in self.candidates]
-        return {"study": self.study, "trials": self.trials, "candidates": candidates}
-
     def lines(self) -> list[str]:
         """Return the trials, the table of the candidates and the conclusion as lines of text."""
-        counts = ", ".join(f"{number} {state}" for state, number in self.trials.items())
-        rows = [table_row(candidate.to_json()) for candidate in self.candidates]
+        trials = self.verdict["trials"]
+        counts = ", ".join(f"{number} {state}" for state, number in trials.items())
+        rows = [table_row(candidate) for candidate in self.verdict["candidates"]]
         table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
-        return [f"{self.trials.total()} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
+        return [f"{sum(trials.values())} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
 
 
 def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
@@ -75,21 +69,22 @@ def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folde
         _write_recipe(best.params, [comment], config, folder)
 
 
-def write_results(study: Study, compared: list[Candidate], config: OptimizeConfig, folder: Path) -> SearchResult:
+def write_results(study: Study, candidates: list[dict[str, Any]], config: OptimizeConfig, folder: Path) -> SearchResult:
     """Write the recipe and the comparison with the baseline into the study's folder, and return the result.
 
-    :param compared: the candidates with their differences, best first; empty if the re-runs failed.
+    :param candidates: as :func:`rlher.tuning.reruns.compare_candidates` returns them.
     """
-    conclusion = _conclusion(compared, config)
     states = Counter(trial.state.name.lower() for trial in counted_trials(study))
-    is_better = bool(compared) and compared[0].is_better
-    command = _train_command(config, folder / BEST) if is_better else None
-    result = SearchResult(folder, study.study_name, states, compared, conclusion, command)
-    if compared:
-        best = compared[0]
-        _write_recipe(best.params, [f"The best candidate: {candidate_name(best.number)}.", conclusion], config, folder)
-        write_json(folder / VERDICT, result.to_json())
-    return result
+    verdict = {"study": study.study_name, "trials": states, "candidates": candidates}
+    conclusion = _conclusion(candidates, config)
+    if not candidates:
+        return SearchResult(folder, verdict, conclusion, None)
+    best = candidates[0]
+    comments = [f"The best candidate: {candidate_name(best['number'])}.", conclusion]
+    _write_recipe(best["params"], comments, config, folder)
+    write_json(folder / VERDICT, verdict)
+    command = _train_command(config, folder / BEST) if best["is_better"] else None
+    return SearchResult(folder, verdict, conclusion, command)
 
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
@@ -111,19 +106,19 @@ def _write_recipe(params: Mapping[str, Any], comments: list[str], config: Optimi
     write_text(file, sign(text, folder))
 
 
-def _conclusion(compared: list[Candidate], config: OptimizeConfig) -> str:
+def _conclusion(candidates: list[dict[str, Any]], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
-    if not compared:
+    if not candidates:
         return "No comparison: re-runs failed; run the same command again to retry them."
-    best = compared[0]
-    n_seeds = len(best.scores)
+    best = candidates[0]
+    n_seeds = len(best["success"])
     measure = OBJECTIVES[config.objective].measure
-    if best.number == BASELINE_NUMBER:
+    if best["number"] == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
-    start = "Better than the baseline" if best.is_better else "Not significantly better than the baseline"
+    start = "Better than the baseline" if best["is_better"] else "Not significantly better than the baseline"
     return (
-        f"{start}: trial {best.number} minus baseline, {measure} on {n_seeds} fresh seeds each: "
-        f"{format_gain(best.gain)}, 95 % interval."
+        f"{start}: trial {best['number']} minus baseline, {measure} on {n_seeds} fresh seeds each: "
+        f"{format_gain(best['gain'])}, 95 % interval."
     )
 
 

@@ -5,8 +5,7 @@ Then the candidates are compared with the baseline, with confidence intervals.
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from optuna.exceptions import UpdateFinishedTrialError
@@ -77,52 +76,64 @@ def _seed_and_params(rerun: FrozenTrial) -> tuple[Any, Any]:
     return rerun.user_attrs.get(RERUN_SEED), rerun.system_attrs.get("fixed_params")
 
 
-class Gain(NamedTuple):
-    """Difference to the baseline in what the study maximises, and the ends of its interval."""
+def compare_candidates(
+    reruns: Study, candidates: ParamsByCandidate, space: SearchSpace, config: OptimizeConfig
+) -> list[dict[str, Any]]:
+    """Return baseline and candidates as the objects of ``verdict.json``, best first.
 
-    difference: float
-    low: float
-    high: float
+    Candidates with fewer than two completed seeds are left out. The intervals hold simultaneously: the error of 5 % is
+    shared among them (Bonferroni).
+
+    :return: empty if the baseline is left out, or every trial.
+    """
+    completed = completed_trials(reruns, space)
+    usable = {}
+    for number, params in candidates.items():
+        of_candidate = [trial for trial in completed if trial.params == params]
+        by_seed = {trial.user_attrs.get(RERUN_SEED): score_of(trial) for trial in of_candidate}
+        scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
+        if len(scores) >= 2:
+            usable[number] = scores
+    n_trials = len(usable) - 1
+    if BASELINE_NUMBER not in usable or (len(candidates) > 1 and not n_trials):
+        return []
+    attribute = OBJECTIVES[config.objective].attribute
+    values = {number: [getattr(score, attribute) for score in scores] for number, scores in usable.items()}
+    episodes = config.eval.final_episodes if config.objective == "success" else None
+    compared = [candidate_json(BASELINE_NUMBER, {}, usable.pop(BASELINE_NUMBER), (0.0, 0.0, 0.0))]
+    for number, scores in usable.items():
+        confidence = 1 - (1 - CONFIDENCE) / n_trials
+        gain = stats.difference_interval(values[number], values[BASELINE_NUMBER], episodes, confidence)
+        compared.append(candidate_json(number, candidates[number], scores, gain))
+    return sorted(compared, key=_rank, reverse=True)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """The re-runs of a trial, or of the baseline.
+def _rank(candidate: Mapping[str, Any]) -> tuple[float, float, bool]:
+    """Return the key by which candidates are sorted."""
+    return candidate["gain"][0], -candidate["steps"], candidate["number"] == BASELINE_NUMBER
 
-    :param number: the trial's number; :data:`BASELINE_NUMBER` for the baseline.
+
+def candidate_json(
+    number: int, params: Mapping[str, Any], scores: list[Score], gain: tuple[float, float, float]
+) -> dict[str, Any]:
+    """Return a candidate's object of ``verdict.json``.
+
     :param params: the trial's parameters; none for the baseline.
     :param scores: one a seed, with the success rate of the last model in the final evaluation.
-    :param gain: zero for the baseline.
+    :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
     """
-
-    number: int
-    params: Mapping[str, Any]
-    scores: list[Score]
-    gain: Gain
-
-    @property
-    def mean(self) -> Score:
-        """Mean over the seeds."""
-        return mean_score(self.scores)
-
-    @property
-    def is_better(self) -> bool:
-        """Whether the whole interval lies above zero."""
-        return self.gain.low > 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object of ``verdict.json``."""
-        return {
-            "number": self.number,
-            "success": [score.success for score in self.scores],
-            "auc": [score.auc for score in self.scores],
-            "saved_seconds": [score.saved_seconds for score in self.scores],
-            "steps": self.mean.steps,
-            "share_at_target": self.mean.share_at_target,
-            "gain": [bound if np.isfinite(bound) else None for bound in self.gain],  # JSON has no infinity
-            "is_better": self.is_better,
-            "params": {key: decode(value) for key, value in self.params.items()},
-        }
+    mean = mean_score(scores)
+    return {
+        "number": number,
+        "success": [score.success for score in scores],
+        "auc": [score.auc for score in scores],
+        "saved_seconds": [score.saved_seconds for score in scores],
+        "steps": mean.steps,
+        "share_at_target": mean.share_at_target,
+        "gain": [bound if np.isfinite(bound) else None for bound in gain],  # JSON has no infinity
+        "is_better": gain[1] > 0,
+        "params": {key: decode(value) for key, value in params.items()},
+    }
 
 
 def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
@@ -141,44 +152,5 @@ def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
 
 def format_gain(gain: Sequence[float | None]) -> str:
     """Return a difference to the baseline with its interval, of which unknown ends are dashes."""
-    mean, low, high = ("–" if bound is None or np.isinf(bound) else f"{bound:+.3f}" for bound in gain)
+    mean, low, high = ("–" if bound is None else f"{bound:+.3f}" for bound in gain)
     return f"{mean} [{low}, {high}]"
-
-
-def compare_candidates(
-    reruns: Study, candidates: ParamsByCandidate, space: SearchSpace, config: OptimizeConfig
-) -> list[Candidate]:
-    """Return baseline and candidates, best first. Candidates with fewer than two completed seeds are left out.
-
-    The intervals hold simultaneously: the error of 5 % is shared among them (Bonferroni).
-
-    :return: empty if the baseline is left out, or every trial.
-    """
-    completed = completed_trials(reruns, space)
-    usable = {}
-    for number, params in candidates.items():
-        of_candidate = [trial for trial in completed if trial.params == params]
-        by_seed = {trial.user_attrs.get(RERUN_SEED): score_of(trial) for trial in of_candidate}
-        scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
-        if len(scores) >= 2:
-            usable[number] = scores
-    baseline = usable.pop(BASELINE_NUMBER, None)
-    if baseline is None or (len(candidates) > 1 and not usable):
-        return []
-    confidence = 1 - (1 - CONFIDENCE) / max(len(usable), 1)
-    compared = [Candidate(BASELINE_NUMBER, candidates[BASELINE_NUMBER], baseline, Gain(0.0, 0.0, 0.0))]
-    for number, of_trial in usable.items():
-        compared.append(Candidate(number, candidates[number], of_trial, _gain(of_trial, baseline, config, confidence)))
-
-    def rank(candidate: Candidate) -> tuple[float, float, bool]:
-        return candidate.gain.difference, -candidate.mean.steps, candidate.number == BASELINE_NUMBER
-
-    return sorted(compared, key=rank, reverse=True)
-
-
-def _gain(scores: list[Score], baseline: list[Score], config: OptimizeConfig, confidence: float) -> Gain:
-    """Return the difference of a trial's re-runs to those of the baseline; greater is better."""
-    attribute = OBJECTIVES[config.objective].attribute
-    treated, control = ([getattr(score, attribute) for score in each] for each in (scores, baseline))
-    episodes = config.eval.final_episodes if config.objective == "success" else None
-    return Gain(*stats.difference_interval(treated, control, episodes, confidence))

@@ -13,22 +13,24 @@ import yaml
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER, Candidate, Gain
+from rlher.tuning.reruns import BASELINE_NUMBER, candidate_json
 from rlher.tuning.scoring import Score
 from rlher.tuning.trial_runner import RERUN_SEED_OFFSET
 from tests.support.small_search import STUDY, run_optimize, small_search
 
+Gain = tuple[float, float, float]
 
-def candidates(gain: Gain, **params: int) -> list[Candidate]:
+
+def candidates(gain: Gain, **params: int) -> list[dict]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
-    trial = Candidate(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
-    baseline = Candidate(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2, Gain(0.0, 0.0, 0.0))
-    return sorted([trial, baseline], key=lambda candidate: candidate.gain.difference, reverse=True)
+    trial = candidate_json(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
+    baseline = candidate_json(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2, (0.0, 0.0, 0.0))
+    return sorted([trial, baseline], key=lambda candidate: candidate["gain"][0], reverse=True)
 
 
 @pytest.mark.parametrize(
     ("gain", "is_better"),
-    [(Gain(0.4, 0.1, 0.7), True), (Gain(0.4, -np.inf, np.inf), False), (Gain(-0.4, -0.7, -0.1), False)],
+    [((0.4, 0.1, 0.7), True), ((0.4, -np.inf, np.inf), False), ((-0.4, -0.7, -0.1), False)],
 )
 def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: Gain, is_better: bool) -> None:
     config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
@@ -37,14 +39,14 @@ def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: Gain, 
     verdict = json.loads((tmp_path / "verdict.json").read_text(), parse_constant=pytest.fail)
     assert verdict["candidates"][0]["is_better"] == is_better
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
-    assert ("her" in best) == (gain.difference > 0), "the best one, better or not"
+    assert ("her" in best) == (gain[0] > 0), "the best one, better or not"
 
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(tmp_path: Path) -> None:
     config = small_search(tmp_path, n_seeds=1)[0].config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     config = replace(config, env=replace(config.env, name="evil:BitFlipping-v0"))
-    command = str(write_results(optuna.create_study(), candidates(Gain(0.4, 0.1, 0.7)), config, tmp_path).train_command)
+    command = str(write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path).train_command)
     assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
     assert "evil" not in command
 
