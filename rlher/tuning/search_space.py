@@ -6,20 +6,20 @@ choice; ``only: [sac, td3]`` restricts a key to these algorithms.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_value
-from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path
+from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_mapping
 from rlher.config.key import dotted_keys, flat_values, validate
 from rlher.config.training import TrainConfig
-from rlher.config.trust import UntrustedCode, require_trusted_code
+from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.reading import finite_float, read_yaml
+from rlher.core.nested import flatten
+from rlher.core.reading import finite_float
 from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
 
 SearchSpace = dict[str, BaseDistribution]
@@ -34,16 +34,13 @@ def load_space(name: str, config: TrainConfig) -> SearchSpace:
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
     :param config: the baseline, which is trial 0.
     :return: dotted key → distribution.
-    :raises UntrustedCode: a file names code.
-    :raises UserError: no such space, an unknown key, or a value that the schema refuses.
+    :raises UserError: no such space, an unknown key, a value that the schema refuses, or a file that names code.
     """
     space: SearchSpace = {}
     for part in name.split("+"):
         try:
             space |= _load_part(part, config)
-        except UntrustedCode:
-            raise
-        except (OSError, ValueError, UserError) as error:
+        except (ValueError, UserError) as error:
             raise UserError(f"search space {part!r}: {' '.join(str(error).split()).rstrip('.')}.") from error
     if not space:
         raise UserError(f"the space {name!r} has no key for algo={config.algo.name}; add one or choose another space.")
@@ -55,13 +52,27 @@ def _load_part(name: str, config: TrainConfig) -> SearchSpace:
 
     :raises ValueError: it is no space; so do the functions below.
     """
-    space: SearchSpace = {}
-    for key, leaf in _leaves(_read(name)):
-        if is_yaml_path(name):
-            require_trusted_code(Path(name), {key: leaf.get("choices")}, config.trust_code)
-        if config.algo.name in leaf.pop("only", [config.algo.name]):
-            space[key] = _distribution(key, leaf, config)
-    return space
+    file = find_conf_file("space", name)
+    if file is None:
+        bundled = conf_files("space")
+        raise ValueError(f"{name!r} is no space{did_you_mean(name, bundled)}; use {', '.join(bundled)} or a YAML file")
+    leaves = _leaves(read_mapping(file))
+    if is_yaml_path(name):
+        require_trusted_code(file, {key: leaf.get("choices") for key, leaf in leaves.items()}, config.trust_code)
+    algo = config.algo.name
+    return {key: _distribution(key, leaf, config) for key, leaf in leaves.items() if algo in leaf.get("only", [algo])}
+
+
+def _leaves(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the mapping of each range or choice by dotted key."""
+    leaves: dict[str, dict[str, Any]] = {}
+    for path, value in flatten(tree):
+        key, _, word = path.rpartition(".")
+        if word not in LEAF_KEYS:
+            form = "write {low: ..., high: ...} or {choices: [...]}"
+            raise ValueError(f"{path}={value} is not a range{did_you_mean(word, LEAF_KEYS)}; {form}")
+        leaves.setdefault(key, {})[word] = value
+    return leaves
 
 
 def baseline_params(space: SearchSpace, config: TrainConfig) -> dict[str, Any]:
@@ -97,31 +108,6 @@ def decode(value: Any) -> Any:
 def format_value(value: Any) -> str:
     """Return a parameter for a table; a list without blanks."""
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
-
-
-def _read(name: str) -> dict[str, Any]:
-    file = find_conf_file("space", name)  # a path without suffix would be read without a check
-    if file is None or not file.is_file():
-        bundled = conf_files("space")
-        raise ValueError(f"{name!r} is no space{did_you_mean(name, bundled)}; use {', '.join(bundled)} or a YAML file")
-    tree = read_yaml(file)
-    if not isinstance(tree, dict):
-        raise ValueError(f"{name} is not a mapping; write key: {{low: ..., high: ...}}")
-    return tree
-
-
-def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the dotted key and the mapping of each range or choice."""
-    for name, value in tree.items():
-        key = prefix + str(name)
-        if not isinstance(value, dict):
-            raise ValueError(f"{key}={value} is not a range; write {{low: ..., high: ...}} or {{choices: [...]}}")
-        if "choices" not in value and "low" not in value and "high" not in value:
-            yield from _leaves(value, f"{key}.")
-            continue
-        if unknown := [str(word) for word in value if word not in LEAF_KEYS]:
-            raise ValueError(f"{key} has no {unknown[0]!r}{did_you_mean(unknown[0], LEAF_KEYS)}")
-        yield key, value
 
 
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
