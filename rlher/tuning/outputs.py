@@ -1,14 +1,18 @@
 """Results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and the printed table."""
 
 import shlex
+import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pandas as pd
+from matplotlib import pyplot as plt
 from optuna.study import Study
+from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
@@ -18,16 +22,21 @@ from rlher.config.training import TrainConfig, default_config, side_by_side_conf
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
+from rlher.core.matplotlib_settings import SETTINGS
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
-from rlher.core.writing import write_json, write_text
-from rlher.tuning.plots import write_plots
+from rlher.core.writing import atomic_write, write_json, write_text
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
-from rlher.tuning.trials import REASON, counted_trials, rank_trials
+from rlher.tuning.trials import REASON, completed_trials, counted_trials, rank_trials
+
+matplotlib.use("Agg")
+
+STRATEGY = "her.goal_selection_strategy"
+N_GOALS = "her.n_sampled_goal"
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folde
     The recipe of an older comparison is kept until the next one.
     """
     _write_trials(study, space, folder)
-    write_plots(study, space, folder)
+    _write_plots(study, space, folder)
     ranked = rank_trials(study, space)
     if ranked and not (folder / VERDICT).exists():
         best = ranked[0]
@@ -144,3 +153,37 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
+
+
+# ---------------------------------------------------------------------------------------------- plots
+
+
+def _write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
+    """Write the plots that the study has enough trials for."""
+    trials = completed_trials(study, space)
+    if len(trials) < 2:
+        return
+    plots: dict[str, Callable[[], object]] = {
+        "history": lambda: optuna_plots.plot_optimization_history(study),
+        "slice": lambda: _draw_slice(study),
+    }
+    if len({trial.value for trial in trials}) > 1 and len(trials) > 3:
+        plots["importances"] = lambda: optuna_plots.plot_param_importances(study)
+    if any({STRATEGY, N_GOALS} <= set(trial.params) for trial in trials):
+        plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
+    for name, draw in plots.items():
+        with plt.rc_context(SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an axis with a single value
+            draw()
+            with atomic_write(folder / f"{name}.png") as file:
+                plt.savefig(file, bbox_inches="tight")
+            plt.close("all")
+
+
+def _draw_slice(study: Study) -> None:
+    optuna_plots.plot_slice(study)
+    for axes in plt.gcf().axes:
+        axes.tick_params(axis="x", labelrotation=45)
+        if axes.get_xscale() == "log":  # its own labels are formulas, and those of minor ticks overlap
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")
