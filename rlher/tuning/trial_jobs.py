@@ -26,7 +26,10 @@ from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import format_value
 from rlher.tuning.study_storage import open_storage, retry_while_database_is_away
 from rlher.tuning.trial_runner import TrialRunner, make_pruner
-from rlher.tuning.trials import HEARTBEAT, REASON, RERUN_SEED, counted_trials, failure_reason, rank_trials
+from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials, failure_reason, rank_trials
+
+HEARTBEAT = "heartbeat"
+"""User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
 
 MAX_BEST = 5
 """Completed trials in the progress table."""

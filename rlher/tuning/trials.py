@@ -10,8 +10,6 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace
 
-HEARTBEAT = "heartbeat"
-"""User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
 REASON = "reason"
 """User attribute of a trial: why it failed."""
 RERUN_SEED = "rerun_seed"

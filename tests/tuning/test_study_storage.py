@@ -17,9 +17,9 @@ from optuna.trial import TrialState
 from rlher.core.errors import UserError
 from rlher.tuning import study_storage
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import TrialJobs, run_and_record
+from rlher.tuning.trial_jobs import HEARTBEAT, TrialJobs, run_and_record
 from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trials import HEARTBEAT, counted_trials
+from rlher.tuning.trials import counted_trials
 from tests.support.postgres import Postgres
 from tests.support.workers import new_study, require_complete, run_trials, wait_for
 

@@ -10,8 +10,8 @@ import pytest
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import TrialJobs, count_unstarted, fail_and_retry
-from rlher.tuning.trials import HEARTBEAT, REASON, counted_trials
+from rlher.tuning.trial_jobs import HEARTBEAT, TrialJobs, count_unstarted, fail_and_retry
+from rlher.tuning.trials import REASON, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
 
