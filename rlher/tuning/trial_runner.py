@@ -1,10 +1,9 @@
 """Runs the trials of a study: trains with the parameters, reports to the pruner, and scores the result."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
@@ -14,9 +13,9 @@ from rlher.config.training import DEFAULT_EVALUATIONS, CheckpointConfig, side_by
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError
 from rlher.evaluation.metrics import EvaluationRows
-from rlher.run.result import RunResult, Status
+from rlher.run.result import Status
 from rlher.training import start
-from rlher.training.evaluations import OnEvaluation, StopTraining
+from rlher.training.evaluations import StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RERUNS
@@ -30,9 +29,14 @@ STARTUP_TRIALS = 5
 """Trials that the median pruner never ends."""
 
 
+def _n_evaluations(config: OptimizeConfig) -> int:
+    """Return the number of evaluations of a trial's run."""
+    return config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
+
+
 def make_pruner(config: OptimizeConfig) -> BasePruner:
     """Return the pruner of ``pruner=``, which ends bad trials early."""
-    evaluations = config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
+    evaluations = _n_evaluations(config)
     if config.pruner == "median":
         return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
     if config.pruner == "hyperband":
@@ -68,94 +72,71 @@ class TrialRunner:
         """
         if trial.distributions != self.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
-        return self._rerun(trial) if self.is_rerun else self._search(trial)
+        config = self.config
+        steps = itertools.count()
+        scores = [self._train(trial, seed_offset, steps) for seed_offset in self._seed_offsets(trial)]
+        score = mean_score(scores)
+        episodes = len(scores) * n_last_evaluations(_n_evaluations(config)) * config.eval.episodes
+        return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
-    def _train(
-        self, params: Mapping[str, Any], seed_offset: int, logs: Path, on_evaluation: OnEvaluation | None = None
-    ) -> tuple[RunResult, EvaluationRows]:
-        """Train the baseline with these parameters, and return the run's result and its evaluations.
+    def _seed_offsets(self, trial: Trial) -> range:
+        """Return what is added to the seed of the config for each of the trial's runs.
 
-        :param seed_offset: added to the seed of the config.
-        :param logs: folder of the run.
-        :param on_evaluation: called with the rows of all evaluations after each one; it may raise StopTraining. None
-            for a re-run, which the pruner does not see; it plays the final evaluation and keeps its models.
+        A trial trains other seeds than earlier trials with the same parameters.
+
+        :raises optuna.TrialPruned: the re-run was not queued: two commands asked for the last one in the queue.
+        """
+        if self.is_rerun:
+            if RERUN_SEED not in trial.user_attrs:
+                raise optuna.TrialPruned
+            first = RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]
+            return range(first, first + 1)
+        earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
+        repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
+        return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
+
+    def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
+        """Train the baseline with a trial's parameters on one seed.
+
+        :param steps: numbers of the trial's evaluations, for the pruner.
+        :return: the run's score; that of a re-run has the last model's success rate in the final evaluation.
+        :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
-        config = apply_params(side_by_side_config(self.config), params)
+        logs = self.folder / (RERUNS if self.is_rerun else "trials") / str(trial.number)
+        config = apply_params(side_by_side_config(self.config), trial.params)
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         config = replace(config, checkpoint=CheckpointConfig(freq=None))
         rows: EvaluationRows = []
 
-        def keep_rows(rows_so_far: EvaluationRows) -> None:
+        def on_evaluation(rows_so_far: EvaluationRows) -> None:
             rows[:] = rows_so_far
-            if on_evaluation:
-                on_evaluation(rows)
+            if not self.is_rerun and self._is_decided(trial, steps, rows):
+                raise StopTraining
 
         try:
-            _, result = start.train(config, self.command, keep_rows, evaluate_at_end=on_evaluation is None)
+            _, result = start.train(config, self.command, on_evaluation, evaluate_at_end=self.is_rerun)
         finally:
-            if on_evaluation:  # the models of a hundred trials are gigabytes
+            if not self.is_rerun:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):
                     model.unlink()
         if not rows:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
-        return result, rows
-
-    def _rerun(self, trial: Trial) -> tuple[float, Score]:
-        """Train on one fresh seed, and keep the last model and the run folder.
-
-        :return: the last model's success rate in the final evaluation, and a score with it.
-        """
-        if RERUN_SEED not in trial.user_attrs:  # two commands asked for the last re-run, and one got a new trial
+        if result.status is Status.STOPPED and self.config.objective != "seconds":
             raise optuna.TrialPruned
-        logs = self.folder / RERUNS / str(trial.number)
-        result, rows = self._train(trial.params, RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED], logs)
-        success = float(result.final["success_rate"])
-        return success, replace(score_run(rows, self.config.time_limit), success=success)
+        score = score_run(rows, self.config.time_limit)
+        return replace(score, success=float(result.final["success_rate"])) if self.is_rerun else score
 
-    def _search(self, trial: Trial) -> tuple[float, Score]:
-        """Train on several seeds; the score is the mean over them.
-
-        :raises optuna.TrialPruned: the pruner ended the trial.
-        """
-        config = self.config
-        evaluations = itertools.count()
-
-        def report(rows: EvaluationRows) -> None:
-            if self._is_decided(trial, next(evaluations), rows):
-                raise StopTraining
-
-        logs = self.folder / "trials" / str(trial.number)
-        scores: list[Score] = []
-        episodes = 0  # that the success rate is measured on
-        first = _count_same_params(trial) * config.n_seeds
-        for seed_offset in range(first, first + config.n_seeds):
-            result, rows = self._train(trial.params, seed_offset, logs, report)
-            if result.status is Status.STOPPED and config.objective != "seconds":
-                raise optuna.TrialPruned
-            scores.append(score_run(rows, config.time_limit))
-            episodes += n_last_evaluations(len(rows)) * config.eval.episodes
-        score = mean_score(scores)
-        return objective_value(config.objective, score, config.total_timesteps, episodes), score
-
-    def _is_decided(self, trial: Trial, step: int, rows: EvaluationRows) -> bool:
+    def _is_decided(self, trial: Trial, steps: Iterator[int], rows: EvaluationRows) -> bool:
         """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.
 
         With ``objective=seconds`` nothing is pruned: a run ends at the target, or when its time is up.
-
-        :param step: number of evaluations of the trial before it.
         """
         if self.config.objective == "seconds":
             limit = self.config.time_limit
             return rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
         value = score_run(rows).auc if self.config.objective == "auc" else rows[-1]["success_rate"]
-        trial.report(value, step)
+        trial.report(value, next(steps))
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()
-
-
-def _count_same_params(trial: Trial) -> int:
-    """Return how many earlier trials have the same parameters; this one then trains other seeds."""
-    earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
-    return sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
