@@ -150,38 +150,27 @@ def record_heartbeat(trial: Trial) -> None:
 
 def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
     """Record a running trial as failed, and queue it again unless it was retried ``max_retry`` times."""
-    if _record_end(study, trial, TrialState.FAIL):
+    with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another process recorded its end
+        study.tell(trial.number, state=TrialState.FAIL)
         RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
-
-
-def _record_end(
-    study: Study, trial: Trial | FrozenTrial, state: TrialState | None, value: float | None = None, **attributes: Any
-) -> bool:
-    """Record how a trial ended, unless another process was first; return whether this one was.
-
-    :param state: None: it is complete, or failed if the value is NaN.
-    :param attributes: user attributes to store: its score, or the reason of its failure.
-    """
-    try:
-        for name, entry in attributes.items():
-            study._storage.set_trial_user_attr(trial._trial_id, name, entry)
-        study.tell(trial.number, value, state)
-    except (UpdateFinishedTrialError, ValueError):
-        return False
-    return True
 
 
 def run_and_record(runner: TrialRunner, trial_id: int) -> None:
     """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
     trial = _load_trial(runner, trial_id)
+    value = state = None
     try:
         value, score = runner.run_trial(trial)
-        _record_end(trial.study, trial, None, value, **asdict(score))
+        attributes: dict[str, Any] = asdict(score)
     except optuna.TrialPruned:
-        _record_end(trial.study, trial, TrialState.PRUNED)
+        state, attributes = TrialState.PRUNED, {}
     except Exception as error:  # a failed trial does not end the study
         traceback.print_exc()
-        _record_end(trial.study, trial, TrialState.FAIL, None, **{REASON: describe_error(error)})
+        state, attributes = TrialState.FAIL, {REASON: describe_error(error)}
+    with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another command took the trial for lost
+        for name, entry in attributes.items():
+            trial.set_user_attr(name, entry)
+        trial.study.tell(trial.number, value, state)
 
 
 @retry_while_database_is_away
