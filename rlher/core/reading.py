@@ -173,10 +173,12 @@ def read_table(path: Path) -> "pd.DataFrame":
 def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
     """Open a zip file whose content is not much larger than the file.
 
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not a regular file.
     :raises zipfile.BadZipFile: it is not a zip file, or is compressed more than :data:`MAX_COMPRESSION` times.
     """
-    if isinstance(file, Path) and file.exists() and not file.is_file():
-        raise zipfile.BadZipFile("it is not a regular file")
+    if isinstance(file, Path):
+        require_regular_file(file)
     archive = zipfile.ZipFile(file)
     if archive.infolist() and min(member.header_offset for member in archive.infolist()) > 0:
         archive.close()  # torch would read what is before the zip file
