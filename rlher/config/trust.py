@@ -23,7 +23,7 @@ from rlher.config.key import takes_list
 from rlher.config.training import keys_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
-from rlher.core.reading import MAX_TEXT_BYTES, require_regular_file
+from rlher.core.reading import read_text
 from rlher.core.writing import sync
 
 SIGNATURE_PREFIX = "# signature: "
@@ -95,10 +95,9 @@ def sign(text: str, folder: Path) -> str:
 
 def is_signed(path: Path) -> bool:
     """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
-    with contextlib.suppress(OSError, RuntimeError, ValueError):
-        require_regular_file(path, MAX_TEXT_BYTES)
-        text, prefix, digest = path.read_text(encoding="utf-8").rpartition(SIGNATURE_PREFIX)
-        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent), digest.strip())
+    text, prefix, digest = read_text(path).rpartition(SIGNATURE_PREFIX)
+    with contextlib.suppress(OSError, RuntimeError):
+        return bool(prefix) and hmac.compare_digest(_digest(text, path.parent).encode(), digest.strip().encode())
     return False
 
 

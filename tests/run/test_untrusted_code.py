@@ -141,7 +141,7 @@ def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None
     RunFolder(run, read_config(run)).write_config()
     text = (run / "config.yaml").read_text()
     assert trust.is_signed(run / "config.yaml")
-    for changed in (text.replace("modules: []", "modules: [evil]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-10]):
+    for changed in (text.replace("modules: []", "modules: [x]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-9] + "é"):
         (run / "config.yaml").write_text(changed)
         assert not trust.is_signed(run / "config.yaml")
 
