@@ -58,11 +58,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     :raises UserError: it cannot be read, or is no mapping.
     """
     try:
-        content = read_yaml(path)
+        return read_yaml(path)
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
         raise UserError(f"cannot read {path}: {first_line(error)}.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} is not a mapping of keys to values.")
-    return content

@@ -122,18 +122,21 @@ def dump_yaml(values: Any) -> str:
     return text
 
 
-def read_yaml(path: Path) -> Any:
-    """Return the plain values of a YAML file.
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the plain values of a YAML file, which holds a mapping.
 
     :raises OSError: it cannot be read.
-    :raises ValueError: it is not valid YAML or exceeds a limit; the message is one line.
+    :raises ValueError: it is not valid YAML, holds no mapping or exceeds a limit; the message is one line.
     """
     require_regular_file(path, MAX_YAML_BYTES)
     text = path.read_text(encoding="utf-8")
     try:
-        return yaml.load(text, Loader=_Loader)
+        content = yaml.load(text, Loader=_Loader)
     except Exception as error:  # a damaged file raises many kinds
         raise ValueError(" ".join(str(error).split())) from error
+    if not isinstance(content, dict):
+        raise ValueError("it is not a mapping of keys to values")
+    return content
 
 
 def _require_small(node: yaml.Node) -> None:

@@ -132,7 +132,7 @@ def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any
     path = folder / CONFIG
     with as_read_error(path, FileNotFoundError):
         values = read_yaml(path)
-        if not isinstance(values, dict) or not {"algo", "env"} <= values.keys():
+        if not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         algorithm = ALGORITHMS.get(values["algo"]["name"])
         config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
