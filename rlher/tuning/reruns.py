@@ -114,7 +114,7 @@ def _rank(candidate: Mapping[str, Any]) -> tuple[float, float, bool]:
 
 
 def candidate_json(
-    number: int, params: Mapping[str, Any], scores: list[Score], gain: tuple[float, float, float]
+    number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]
 ) -> dict[str, Any]:
     """Return a candidate's object of ``verdict.json``.
 
@@ -125,9 +125,7 @@ def candidate_json(
     mean = mean_score(scores)
     return {
         "number": number,
-        "success": [score.success for score in scores],
-        "auc": [score.auc for score in scores],
-        "saved_seconds": [score.saved_seconds for score in scores],
+        **{name: [getattr(score, name) for score in scores] for name in ("success", "auc", "saved_seconds")},
         "steps": mean.steps,
         "share_at_target": mean.share_at_target,
         "gain": [bound if np.isfinite(bound) else None for bound in gain],  # JSON has no infinity

@@ -82,12 +82,13 @@ def _search(
     try:
         run_jobs(jobs, pool, config.progress)
         write_search(study, space, config, folder)
-        _require_completed_trial(study, space)
+        if not completed_trials(study, space):
+            reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
+            raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
         candidates = select_candidates(study, space, config)
         reruns = open_reruns(storage, folder.name, candidates, config)
         runner = replace(runner, study_name=reruns.study_name, is_rerun=True)
-        total = len(counted_trials(reruns))
-        jobs = TrialJobs(reruns, runner, total, f"{folder.name}, re-runs of the best trials")
+        jobs = TrialJobs(reruns, runner, len(counted_trials(reruns)), f"{folder.name}, re-runs of the best trials")
         run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
         write_search(study, space, config, folder)
@@ -128,10 +129,3 @@ def _require_evaluation(config: TrainConfig) -> None:
             f"eval.freq={freq} is more than total_timesteps={config.total_timesteps}, so no trial would be evaluated; "
             "use a smaller eval.freq, or eval.freq=null."
         )
-
-
-def _require_completed_trial(study: Study, space: SearchSpace) -> None:
-    """Raise RunError if no trial completed, with the most frequent reason."""
-    if not completed_trials(study, space):
-        reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
-        raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")

@@ -18,10 +18,8 @@ from rlher.tuning.scoring import Score
 from rlher.tuning.trial_runner import RERUN_SEED_OFFSET
 from tests.support.small_search import STUDY, run_optimize, small_search
 
-Gain = tuple[float, float, float]
 
-
-def candidates(gain: Gain, **params: int) -> list[dict]:
+def candidates(gain: tuple, **params: int) -> list[dict]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
     trial = candidate_json(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
     baseline = candidate_json(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2, (0.0, 0.0, 0.0))
@@ -32,7 +30,7 @@ def candidates(gain: Gain, **params: int) -> list[dict]:
     ("gain", "is_better"),
     [((0.4, 0.1, 0.7), True), ((0.4, -np.inf, np.inf), False), ((-0.4, -0.7, -0.1), False)],
 )
-def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: Gain, is_better: bool) -> None:
+def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: tuple, is_better: bool) -> None:
     config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
     result = write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
     assert (f"--recipe {tmp_path / 'best.yaml'}" in str(result.train_command)) == is_better

@@ -40,8 +40,8 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
     assert not list(tmp_path.rglob("config.yaml")), "no trial was run"
 
 
-SPACE: SearchSpace = {"her.n_sampled_goal": IntDistribution(1, 8)}
-BASELINE = {"her.n_sampled_goal": 4}
+SPACE: SearchSpace = {"her.n_steps": IntDistribution(1, 8)}
+BASELINE = {"her.n_steps": 1}
 PARAMS = {"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}
 SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_target": 1.0, "saved_seconds": 9.0}
 
@@ -51,7 +51,7 @@ def stored(params: dict, space: SearchSpace) -> FrozenTrial:
     return optuna.create_trial(value=1.0, params=params, user_attrs=SCORED, distributions=space)
 
 
-@pytest.mark.parametrize("params", [{}, {**BASELINE, "env.id": "evil:Env-v0"}, {"her.n_sampled_goal": 99}])
+@pytest.mark.parametrize("params", [{}, {**BASELINE, "env.id": "evil:Env"}, {"her.n_steps": 99}, {"her.n_steps": [1]}])
 def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(params, {key: CategoricalDistribution([value]) for key, value in params.items()}))
