@@ -52,13 +52,12 @@ def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, 
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
     # Seed by seed, so that all candidates advance together.
     wanted = [(seed, dict(params)) for seed in range(config.rerun_seeds) for params in candidates.values()]
-    queued = [_seed_and_params(trial) for trial in _queued(study)]
+    queued = [rerun for _, rerun in _queued_reruns(study)]
     for seed, params in wanted:
         if (seed, params) not in queued:
             study.enqueue_trial(params, user_attrs={RERUN_SEED: seed})
     earlier = []
-    for trial in _queued(study):
-        rerun = _seed_and_params(trial)
+    for trial, rerun in _queued_reruns(study):
         if trial.state is TrialState.WAITING and (rerun in earlier or rerun not in wanted):
             with contextlib.suppress(UpdateFinishedTrialError):  # the other command was first
                 storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
@@ -66,14 +65,11 @@ def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, 
     return study
 
 
-def _queued(study: Study) -> list[FrozenTrial]:
-    """Return the re-runs that wait, run or are complete."""
-    return study.get_trials(states=(TrialState.WAITING, TrialState.RUNNING, TrialState.COMPLETE))
-
-
-def _seed_and_params(rerun: FrozenTrial) -> tuple[Any, Any]:
-    """Return the number of the seed of a re-run, and its parameters, which Optuna sets when it starts."""
-    return rerun.user_attrs.get(RERUN_SEED), rerun.system_attrs.get("fixed_params")
+def _queued_reruns(study: Study) -> list[tuple[FrozenTrial, tuple[Any, Any]]]:
+    """Return the re-runs that wait, run or are complete, each with the number of its seed and its parameters."""
+    trials = study.get_trials(states=(TrialState.WAITING, TrialState.RUNNING, TrialState.COMPLETE))
+    # Optuna sets `params` when a trial starts.
+    return [(trial, (trial.user_attrs.get(RERUN_SEED), trial.system_attrs.get("fixed_params"))) for trial in trials]
 
 
 def compare_candidates(
