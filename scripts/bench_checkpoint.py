@@ -27,7 +27,7 @@ from rlher.envs.vec_env import make_vec_env
 from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
-from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.checkpointer import Checkpointer
 from rlher.training.evaluations import Evaluations
 
 EVERY = TrainConfig().checkpoint.freq or 10_000

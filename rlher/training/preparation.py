@@ -21,7 +21,7 @@ from rlher.envs.contract import require_goal_env
 from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
-from rlher.training.checkpoints import checkpoint_files, checkpoint_state
+from rlher.training import checkpoint_files, checkpointer
 from rlher.training.defaults import resolve_defaults
 from rlher.training.learning_from_demonstrations import add_demonstrations
 from rlher.training.loggers import require_installed
@@ -101,7 +101,7 @@ def _initial_model(config: TrainConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    saved = [folder / checkpoint_state.MODEL for folder in checkpoint_files.newest_first(run.checkpoints_path)]
+    saved = [folder / checkpointer.MODEL for folder in checkpoint_files.newest_first(run.checkpoints_path)]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])
 

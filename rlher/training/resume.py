@@ -12,7 +12,7 @@ from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
-from rlher.training.checkpoints import checkpoint_files, checkpoint_state
+from rlher.training import checkpoint_files, checkpointer
 from rlher.training.messages import print_header
 from rlher.training.preparation import prepare
 from rlher.training.trainer import Trainer
@@ -60,7 +60,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
     recorded = in_file = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = checkpoint_state.recorded_values(checkpoint)
+            recorded = checkpointer.recorded_values(checkpoint)
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()

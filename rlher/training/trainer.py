@@ -15,7 +15,7 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
-from rlher.training.checkpoints.checkpointer import Checkpointer
+from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain

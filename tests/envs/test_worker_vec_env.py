@@ -24,7 +24,7 @@ from rlher.core.workers import WorkerLost
 from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.training import preparation
-from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
+from rlher.training.checkpointer import NOT_REPEATABLE
 from tests.conftest import TINY
 
 pytestmark = pytest.mark.usefixtures("many_cores")

@@ -31,8 +31,8 @@ from rlher.core.reading import read_json
 from rlher.core.writing import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
-from rlher.training.checkpoints import checkpoint_files, checkpoint_state
-from rlher.training.checkpoints.checkpointer import NOT_REPEATABLE
+from rlher.training import checkpoint_files
+from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume_run
@@ -192,7 +192,7 @@ def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
     assert differences(folder, Path("killed") / folder) == []
 
 
-@pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (checkpoint_state, "save")])
+@pytest.mark.parametrize(("owner", "name"), [(BitFlippingEnv, "step"), (Checkpointer, "save")])
 def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupted: Path, owner, name: str) -> None:
     """It interrupts a step, so no checkpoint is written then."""
     due: list[bool] = []

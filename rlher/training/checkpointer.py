@@ -1,0 +1,232 @@
+"""When checkpoints are written during training, what they hold, and how a run is restored from one.
+
+No environment can save its state, so a checkpoint holds the number of the environments' build, which gives their seed,
+and the actions since then. A run that is resumed builds the environments again and repeats the actions, so it
+continues identically, bit for bit.
+
+Every ``checkpoint.freq`` steps there is an *environment rebuild*, so that there are never many actions to repeat:
+running episodes are truncated in the replay buffer, the environments are built again, and a checkpoint is written.
+Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
+
+The files of a checkpoint are not pickled:
+
+* ``model.zip``: a model file: networks with the statistics of the observations, optimizers, entropy coefficient.
+* ``best_model.zip``: the best model so far, if there is one.
+* ``replay_buffer.npz``: arrays.
+* ``env_actions.npz``: the actions since the environments were built, and the observations after them.
+* ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
+  may not change.
+"""
+
+import json
+import math
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlher.algos.training_loop import GoalAlgorithm
+from rlher.config.key import compared_values
+from rlher.core.console import warn
+from rlher.core.errors import UserError, first_line
+from rlher.core.reading import open_arrays
+from rlher.core.rng import get_rng_state, set_rng_state
+from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.run import model_file
+from rlher.run.run_folder import MODELS, RunFolder
+from rlher.training import checkpoint_files
+from rlher.training.evaluations import Evaluations
+from rlher.training.loggers import count_rows
+
+MODEL = "model.zip"
+BEST_MODEL = MODELS["best"]
+BUFFER = "replay_buffer.npz"
+ENV_ACTIONS = "env_actions.npz"
+STATE = "state.json"
+
+COUNTERS = (
+    "num_timesteps",
+    "_episode_num",
+    "_n_updates",
+    "_n_calls",
+    "_current_progress_remaining",
+    "exploration_rate",
+)
+"""Numbers that SB3's algorithms keep as attributes, each where the algorithm has it."""
+
+EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
+"""Returns, lengths and successes of the last episodes."""
+
+NOT_REPEATABLE = (
+    "replaying the running episodes gave other observations, so these episodes are truncated. "
+    "The resumed run is not exactly equal to an uninterrupted one."
+)
+
+
+class Checkpointer:
+    """Writes checkpoints when they are due, and restores a run from one.
+
+    A checkpoint is written at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of
+    the last step are still due then. The checkpoint records how many, and the resumed run does them first.
+
+    :param model: model that is trained in ``envs``.
+    :param evaluations: a part of a checkpoint, with the best model.
+    """
+
+    def __init__(self, run: RunFolder, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations) -> None:
+        self._run = run
+        self._model = model
+        self._envs = envs
+        self._evaluations = evaluations
+        self._freq = run.config.checkpoint.freq
+        minutes = run.config.checkpoint.minutes
+        self._interval = math.inf if minutes is None else 60 * minutes
+        self.log_rows = 0
+        """Rows of ``progress.csv`` at the checkpoint that was restored."""
+        self._rebuild_step = 0
+        """Step of the last environment rebuild."""
+        # Write a checkpoint before the first step in two cases. After init_from: that file may change before a resume.
+        # After pretraining: a resume must not repeat it.
+        saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
+        self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
+        """When a checkpoint between environment rebuilds is due."""
+        self._env_point: tuple[int, dict[str, np.ndarray], dict[str, Any]] | None = None
+        """The build number, arrays and generators to which the environments return; None: they begin new episodes."""
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if one is due; every ``checkpoint.freq`` steps, build the environments again before."""
+        if self._freq is None:
+            return
+        if self._model.num_timesteps // self._freq > self._rebuild_step // self._freq:
+            self._model.start_new_episodes(self._envs.rebuild)
+            self._rebuild_step = self._model.num_timesteps
+            self.save()
+        elif time.monotonic() >= self._due_time:
+            self.save()
+
+    def save_unless_saved(self) -> None:
+        """Write a last checkpoint, unless there is one of this step."""
+        written = checkpoint_files.newest_first(self._run.checkpoints_path)[:1]
+        if self._freq is not None and self._model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
+            self.save()
+
+    def save(self) -> None:
+        """Wait for the evaluation in progress, and write a checkpoint.
+
+        :raises RunError: training diverged, or the environment failed in the evaluation.
+        :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
+        """
+        self._evaluations.finish_pending()
+        self._due_time = time.monotonic() + self._interval
+        model_file.require_finite(self._model)
+        with checkpoint_files.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
+            self._write(folder)
+
+    def _write(self, folder: Path) -> None:
+        """Write the files of a checkpoint into an empty folder."""
+        model, envs = self._model, self._envs
+        state = {
+            "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
+            "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
+            "updates_due": model.updates_due,
+            "generators": {
+                **get_rng_state(),
+                "action_space": model.action_space.np_random.bit_generator.state,
+                "random_actions": model.random_actions and model.random_actions.state_dict(),
+            },
+            "build_number": envs.build_number,
+            "evaluations": self._evaluations.state_dict(),
+            "rebuild_step": self._rebuild_step,
+            "log_rows": count_rows(self._run.folder),
+            "config": compared_values(self._run.config, "resume"),  # the values that may not change
+        }
+        (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
+        (folder / MODEL).write_bytes(model_file.to_bytes(model))
+        if self._evaluations.best_model is not None:
+            (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
+        model.replay_buffer.save(folder / BUFFER)  # type: ignore[union-attr]
+        actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
+        observations: Any = model._last_obs
+        np.savez(folder / ENV_ACTIONS, actions=actions, **{f"obs_{key}": value for key, value in observations.items()})
+
+    # ----------------------------------------------------------------------------------------------- restoring
+
+    def restore(self, checkpoint: Path) -> None:
+        """Load a checkpoint into the model, but not the environments.
+
+        :raises UserError: its content is invalid or belongs to another model, although its checksums match.
+        """
+        try:
+            self._load(checkpoint)
+        except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
+            advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
+            raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
+        self._due_time = time.monotonic() + self._interval
+
+    def _load(self, folder: Path) -> None:
+        """Load the files of a checkpoint, see :meth:`restore`.
+
+        :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
+        """
+        model, envs = self._model, self._envs
+        model_file.load_parameters(folder / MODEL, model)
+        state = json.loads((folder / STATE).read_text())
+        for name in COUNTERS:
+            if hasattr(model, name):
+                setattr(model, name, type(getattr(model, name))(state["counters"][name]))
+        if model.num_timesteps != checkpoint_files.timesteps_of(folder):
+            raise ValueError("the counters do not match the name of the checkpoint")
+        for name in EPISODE_BUFFERS:
+            setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
+        model.updates_due = int(state["updates_due"])
+        self._restore_generators(state["generators"])  # once more after the actions; here it shows whether it is valid
+        self._evaluations.load_state_dict(state["evaluations"])
+        self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
+        best = folder / BEST_MODEL
+        self._evaluations.best_model = best.read_bytes() if best.exists() else None
+        model.replay_buffer.load(folder / BUFFER)  # type: ignore[union-attr]
+        with open_arrays(folder / ENV_ACTIONS) as stored:
+            arrays = dict(stored)
+        shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
+        if arrays["actions"].size and arrays["actions"].shape[1:] != shape:
+            raise ValueError(f"the actions have shape {arrays['actions'].shape[1:]}, not {shape}")
+        self._env_point = int(state["build_number"]), arrays, state["generators"]
+
+    def restore_envs(self) -> None:
+        """After :meth:`restore`, directly before ``learn``: repeat the actions, set the random number generators.
+
+        Call it last, because it sets the generators. It also sets the observations, without which ``learn`` would reset
+        the environments.
+        """
+        if self._env_point is None:
+            return
+        build_number, arrays, generators = self._env_point
+        self._env_point = None
+        actions = list(arrays["actions"])
+        observations: Any = self._envs.rebuild(build_number=build_number, actions=actions)
+        self._restore_generators(generators)
+        is_equal = all(np.array_equal(values, arrays.get(f"obs_{key}", ())) for key, values in observations.items())
+        if is_equal or not actions:  # any observation can begin an episode
+            self._model._last_obs = observations
+        else:
+            warn(NOT_REPEATABLE)
+            self._model.start_new_episodes(self._envs.rebuild)
+
+    def _restore_generators(self, saved: dict[str, Any]) -> None:
+        """Set every random number generator, and the random actions that are held, to a saved state."""
+        set_rng_state(saved)
+        self._model.action_space.np_random.bit_generator.state = saved["action_space"]
+        if self._model.random_actions and saved["random_actions"]:
+            self._model.random_actions.load_state_dict(saved["random_actions"])
+
+
+def recorded_values(checkpoint: Path) -> dict[str, Any]:
+    """Return the values of the config keys that may not change.
+
+    :raises Exception: the content is invalid.
+    """
+    return dict(json.loads((checkpoint / STATE).read_text())["config"])

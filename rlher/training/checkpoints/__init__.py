@@ -1,1 +1,0 @@
-"""Checkpoints: their files, their content, and when they are written and restored."""
