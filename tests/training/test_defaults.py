@@ -7,12 +7,12 @@ import pytest
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.training import defaults, process_plan
+from rlher.training import defaults
 from rlher.training.defaults import resolve_defaults
 
 
 def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_plan, "available_cores", lambda: 2)
+    monkeypatch.setattr(defaults, "available_cores", lambda: 2)
     config = TrainConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=3001, action_repeat=5),
@@ -67,7 +67,7 @@ LARGE_CRITIC = replace(LARGE, net_arch={"pi": [64], "qf": [512, 512]})
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
-    monkeypatch.setattr(process_plan, "available_cores", lambda: cores)
+    monkeypatch.setattr(defaults, "available_cores", lambda: cores)
     resolved, _ = resolve_defaults(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)
