@@ -8,10 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
-from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.console import warn
@@ -35,19 +33,6 @@ OnEvaluation = Callable[[EvaluationRows], None]
 
 class StopTraining(Exception):
     """Raised by a run's ``on_evaluation`` function to end the run early, with the status ``"stopped"``."""
-
-
-@dataclass(frozen=True)
-class PendingEvaluation:
-    """An evaluation whose episodes are being played.
-
-    :param row: the columns of ``evaluations.csv`` that are known already.
-    :param model_content: content of the model file that is evaluated.
-    """
-
-    row: dict[str, Any]
-    model_content: bytes
-    futures: EpisodeFutures
 
 
 class Evaluations:
@@ -74,7 +59,8 @@ class Evaluations:
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
         """Content of the best model's file."""
-        self._pending: deque[PendingEvaluation] = deque()
+        self._pending: deque[tuple[dict[str, Any], bytes, EpisodeFutures]] = deque()
+        """Evaluations whose episodes are being played: the columns that are known already, model content, episodes."""
         self._run = run
         self._model = model
         self._workers = workers
@@ -93,10 +79,9 @@ class Evaluations:
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
         if self._model.num_timesteps >= self._next_step:
-            while len(self._pending) >= (self._run.config.eval.workers or 1):
-                self._finish_oldest()
+            self.finish_pending(keep=(self._run.config.eval.workers or 1) - 1)
             self.start()
-            self._next_step += self._freq * (1 + (self._model.num_timesteps - self._next_step) // self._freq)
+            self._next_step = (self._model.num_timesteps // self._freq + 1) * self._freq
 
     def start(self) -> None:
         """Start to evaluate the current model.
@@ -112,7 +97,7 @@ class Evaluations:
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
         futures = self._workers.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(row, model_content, futures))
+        self._pending.append((row, model_content, futures))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
@@ -120,35 +105,35 @@ class Evaluations:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._on_evaluation is not None
-        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].futures)):
+        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0][-1])):
             self._finish_oldest()
 
-    def finish_pending(self) -> None:
-        """Wait for the evaluations in progress, if any, and record their results.
+    def finish_pending(self, keep: int = 0) -> None:
+        """Wait for the evaluations in progress, but the newest ``keep``, and record their results.
 
         :raises RunError: the environment failed in an evaluation.
         """
-        while self._pending:
+        while len(self._pending) > keep:
             self._finish_oldest()
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        evaluated = self._pending.popleft()
-        values = {**summarize(wait_for_episodes(evaluated.futures)), **evaluated.row}
+        known, model_content, futures = self._pending.popleft()
+        values = {**summarize(wait_for_episodes(futures)), **known}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
         is_best = row is best_row(self.rows)
         if is_best:
-            self.best_model = evaluated.model_content
+            self.best_model = model_content
             self.write_best_model()
         self._run.write_evaluations(self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
-            write_bytes(path, evaluated.model_content)
+            write_bytes(path, model_content)
         if is_best and self._records_clips:
-            self._records_clips = _record_clip(self._run, row["timesteps"], evaluated.model_content)
+            self._records_clips = _record_clip(self._run, row["timesteps"], model_content)
         if self._on_evaluation:  # last, because it may raise StopTraining
             self._on_evaluation(self.rows)
 
@@ -165,8 +150,7 @@ class Evaluations:
         values |= {f"eval/{metric.name}": row[metric.name] for metric in METRICS if row[metric.name] is not None}
         excluded: dict[str, Any] = dict.fromkeys(values)
         for writer in self._model.logger.output_formats:
-            if isinstance(writer, KVWriter):
-                writer.write(values, excluded, row["timesteps"])
+            writer.write(values, excluded, row["timesteps"])
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 

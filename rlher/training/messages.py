@@ -33,10 +33,10 @@ def print_result(run: RunFolder, result: RunResult) -> None:
 def interruption(run: RunFolder) -> str:
     """Return the message of a run that was interrupted: which models it has, and how to go on."""
     evaluate = shlex.join(["rlher", "evaluate", str(run)])
-    resume = shlex.join(["rlher", "resume", str(run)])
+    go_on = f"Resume: `{shlex.join(['rlher', 'resume', str(run)])}`"
     if run.config.checkpoint.freq is None:  # a resume would begin again, and delete the models
-        return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. Go on from it: {run.init_from_override()}."
-    return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. Resume: `{resume}`."
+        go_on = f"Go on from it: {run.init_from_override()}"
+    return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. {go_on}."
 
 
 def saved_models(run: RunFolder) -> str:
