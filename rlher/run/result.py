@@ -24,6 +24,7 @@ class RunResult:
     :param wall_seconds: seconds since the command started; a resumed run adds the seconds of its earlier parts.
     :param final: summary of the final evaluation of the last model; empty when it was not played.
     :param best: final evaluation of the best model, with the step at which it was saved (``timesteps``).
+    :param evaluations: the rows of ``evaluations.csv``.
     """
 
     status: Status = Status.FAILED
@@ -32,9 +33,10 @@ class RunResult:
     wall_seconds: float = 0.0
     final: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Any] | None = None
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
         values = asdict(self) | {"model": "last"}
-        final, best = values.pop("final"), values.pop("best")
+        final, best, _ = (values.pop(name) for name in ("final", "best", "evaluations"))
         return values | final | ({} if best is None else {"best": best})

@@ -27,17 +27,13 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: TrainConfig,
-    command_line: str,
-    on_evaluation: "OnEvaluation | None" = None,
-    evaluate_at_end: bool = True,
+    config: TrainConfig, command_line: str, on_evaluation: "OnEvaluation | None" = None
 ) -> "tuple[RunFolder, RunResult]":
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise
-        :class:`~rlher.training.evaluations.StopTraining`.
-    :param evaluate_at_end: play the final evaluation, on seeds that were not used to choose a model.
+        :class:`~rlher.training.evaluations.StopTraining`. Such a run has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """
@@ -51,7 +47,7 @@ def train(
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                trainer = Trainer(run, setup, on_evaluation, evaluate_at_end)
+                trainer = Trainer(run, setup, on_evaluation)
                 print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)

@@ -33,16 +33,11 @@ class Trainer:
 
     :param run: its folder is locked by the caller.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
+    :param on_evaluation: called with all rows after each evaluation, in place of a final evaluation.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     """
 
-    def __init__(
-        self,
-        run: RunFolder,
-        setup: TrainingSetup,
-        on_evaluation: OnEvaluation | None = None,
-        evaluate_at_end: bool = True,
-    ) -> None:
+    def __init__(self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation | None = None) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model
@@ -55,7 +50,7 @@ class Trainer:
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
-        self._evaluate_at_end = evaluate_at_end
+        self._has_final_evaluation = on_evaluation is None
 
     def run_to_end(self) -> RunResult:
         """Train to the end of the run and return the result.
@@ -77,7 +72,7 @@ class Trainer:
             self._reset_results()
             self._learn()
             self.interrupt_request.stop_at_once()
-            if self._evaluate_at_end:
+            if self._has_final_evaluation:
                 self._evaluate_final()
         return self.result
 
@@ -129,9 +124,8 @@ class Trainer:
         evaluations = self.evaluations
         episodes = self.config.eval.final_episodes
         seed = self.config.eval.seed + FINAL_SEED_OFFSET
-        best_steps = self.model.num_timesteps
-        if evaluations.best_model is not None and (row := best_row(evaluations.rows)) is not None:
-            best_steps = row["timesteps"]
+        row = best_row(evaluations.rows)
+        best_steps = row["timesteps"] if row else self.model.num_timesteps
         is_last_best = best_steps >= self.model.num_timesteps
         last_model = model_file.to_bytes(self.model)
         if is_last_best:
@@ -183,6 +177,7 @@ class Trainer:
         """
         result = self.result
         result.timesteps = self.model.num_timesteps
+        result.evaluations = self.evaluations.rows
         result.wall_seconds = round(self.evaluations.elapsed, 1)
         try:
             write_json(self.run.folder / RESULT, result.to_json())

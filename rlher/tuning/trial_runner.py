@@ -108,24 +108,22 @@ class TrialRunner:
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         config = replace(config, checkpoint=CheckpointConfig(freq=None))
-        rows: EvaluationRows = []
 
-        def on_evaluation(rows_so_far: EvaluationRows) -> None:
-            rows[:] = rows_so_far
-            if not self.is_rerun and self._is_decided(trial, steps, rows):
+        def end_if_decided(rows: EvaluationRows) -> None:
+            if self._is_decided(trial, steps, rows):
                 raise StopTraining
 
         try:
-            _, result = start.train(config, self.command, on_evaluation, evaluate_at_end=self.is_rerun)
+            _, result = start.train(config, self.command, None if self.is_rerun else end_if_decided)
         finally:
             if not self.is_rerun:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):
                     model.unlink()
-        if not rows:
+        if not result.evaluations:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         if result.status is Status.STOPPED and self.config.objective != "seconds":
             raise optuna.TrialPruned
-        score = score_run(rows, self.config.time_limit)
+        score = score_run(result.evaluations, self.config.time_limit)
         return replace(score, success=float(result.final["success_rate"])) if self.is_rerun else score
 
     def _is_decided(self, trial: Trial, steps: Iterator[int], rows: EvaluationRows) -> bool:
