@@ -7,7 +7,6 @@ files; with ``eval.keep_models`` and ``record`` also ``models/<steps>.zip`` and 
 
 import csv
 import fcntl
-import io
 import os
 import re
 import shlex
@@ -27,7 +26,7 @@ from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import dump_yaml, read_text, read_yaml
-from rlher.core.writing import as_write_error, display_path, write_json, write_text
+from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
 CONFIG = "config.yaml"
@@ -96,11 +95,10 @@ class RunFolder:
         if not rows:
             (self.folder / EVALUATIONS).unlink(missing_ok=True)
             return
-        text = io.StringIO()  # without pandas, which takes half a second to import
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(self.folder / EVALUATIONS, text.getvalue())
+        with atomic_write(self.folder / EVALUATIONS) as temporary, temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")  # pandas takes half a second to import
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 def read_config(folder: Path) -> TrainConfig:

@@ -7,7 +7,6 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -135,23 +134,23 @@ class TrackerWriter(KVWriter):
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Log the numbers among the values."""
-        numbers = _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name))
-        if (tracker := self._tracker) is not None and numbers:
-            self._call(lambda: tracker.log(numbers, step))
+        if numbers := _finite_numbers(filter_excluded_keys(key_values, key_excluded, self._name)):
+            self._call("log", numbers, step)
 
     def finish(self, result: RunResult) -> None:
         """Log the run's result."""
         numbers = _finite_numbers({f"final/{key}": value for key, value in flatten(result.to_json())})
-        if (tracker := self._tracker) is not None:
-            self._call(lambda: tracker.finish(numbers, result.status))
+        self._call("finish", numbers, result.status)
 
     def close(self) -> None:
         """Do nothing: SB3 closes its logger before the result is known."""
 
-    def _call(self, function: Callable[[], object]) -> None:
+    def _call(self, method: str, *arguments: Any) -> None:
+        if self._tracker is None:
+            return
         try:
             with preserve_rng_state():
-                function()
+                getattr(self._tracker, method)(*arguments)
         except Exception as error:  # of any kind: network, login, database
             self._tracker = None
             warn(f"logging to {self._name} failed ({describe_error(error)}); the run continues without it.")
