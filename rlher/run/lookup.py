@@ -28,7 +28,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """
     folder = Path(run) if run else _newest(Path(logs))
     if run and not os.path.exists(run):  # rlher enjoy FetchReach-v4
-        folder = _newest(Path(logs), re.escape(safe_name(run))) or folder
+        folder = _newest(Path(logs), run) or folder
     if folder is None:
         raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
     try:
@@ -92,7 +92,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
         recorded = read_json(folder / METADATA).get("experiment")
         return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
 
-    folders = _run_folders(Path(config.logs), re.escape(safe_name(config.env.label)), config.algo.label)
+    folders = _run_folders(Path(config.logs), config.env.label, config.algo.label)
     return max(
         filter(is_same, folders), key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None
     )
@@ -103,19 +103,10 @@ def is_finished(folder: Path) -> bool:
     return read_json(folder / RESULT).get("status") == Status.FINISHED
 
 
-def final_or_planned_timesteps(run: RunFolder) -> int:
-    """Return the steps that a run was planned to take, or took if it is finished: a callback may end it earlier."""
-    planned = run.config.total_timesteps
-    done = read_json(run.folder / RESULT).get("timesteps")
-    if is_finished(run.folder) and isinstance(done, int) and done > 0:
-        return min(done, planned)
-    return planned
-
-
-def _newest(logs: Path, env: str = ".*") -> Path | None:
+def _newest(logs: Path, env: str | None = None) -> Path | None:
     """Return the folder of the run whose model was written last, or of the newest run if none has a model.
 
-    :param env: regular expression for the name of its environment.
+    :param env: name of its environment; None: any.
     """
     folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
@@ -123,13 +114,13 @@ def _newest(logs: Path, env: str = ".*") -> Path | None:
     return newest and newest.parent
 
 
-def _run_folders(logs: Path, env: str = ".*", algo: str = "*") -> list[Path]:
+def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Path]:
     """Return the run folders ``<env>_<number>`` under ``logs``.
 
-    :param env: regular expression for the name of the environment.
+    :param env: name of the environment; None: any.
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
-    name = re.compile(rf"{env}_\d+")
+    name = re.compile((re.escape(safe_name(env)) if env else ".*") + r"_\d+")
     return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG}") if name.fullmatch(config.parent.name)]
 
 

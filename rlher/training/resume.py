@@ -7,11 +7,11 @@ from pathlib import Path
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import ResumeConfig, TrainConfig, default_config, run_config
 from rlher.core.errors import UserError
-from rlher.core.reading import read_json, read_text
+from rlher.core.reading import finite_float, read_json, read_text
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
-from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RunFolder, read_commands
+from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RESULT, RunFolder, read_commands
 from rlher.training import checkpoint_files, checkpointer
 from rlher.training.messages import print_header
 from rlher.training.preparation import prepare
@@ -37,9 +37,9 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
             remove_unfinished(written)
         checkpoint, damaged = checkpoint_files.newest_valid(recorded.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
-        start_note = "no valid checkpoint; training starts from step 0"
-        if checkpoint is not None:
-            start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
+        start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
+        if checkpoint is None:
+            start_note = "no valid checkpoint; training starts from step 0"
         _require_allowed_changes(recorded, new_config, checkpoint)
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint, damaged)
         with prepare(new_config, checkpoint) as setup:
@@ -57,7 +57,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
     :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
     values, defaults = compared_values(new_config, "resume"), compared_values(default_config(run.config), "resume")
-    recorded = in_file = compared_values(run.config, "resume")
+    recorded = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = checkpointer.recorded_values(checkpoint)
@@ -66,9 +66,8 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
         for key, (before, value) in changed_values(recorded, values, defaults).items()
     ]
     if changes:
-        is_edited = bool(changed_values(recorded, in_file, defaults))
-        restore = f"restore {run.folder / CONFIG}, which was changed, or " if is_edited else ""
-        advice = f"{restore}start a new run from its weights with {run.init_from_override()}"
+        restore = f"set them back, on the command line or in {run.folder / CONFIG}"
+        advice = f"{restore}, or start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
@@ -78,8 +77,10 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the one before.
     :param done: steps of the checkpoint from which it is resumed; 0 without one.
     """
-    before = lookup.final_or_planned_timesteps(run)
+    before = run.config.total_timesteps
     finished = lookup.is_finished(run.folder)
+    if finished and (taken := finite_float(read_json(run.folder / RESULT).get("timesteps"))):
+        before = min(before, int(taken))  # a callback may have ended it earlier
     if finished and total <= before:
         raise UserError(
             f"{run} is finished, with {before:,} steps; to train for as many more, resume it with "
