@@ -14,11 +14,10 @@ from pathlib import Path
 
 import gymnasium as gym
 import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
-from rlher.core.errors import DamagedFile, RunError, UserError, as_read_error
+from rlher.core.errors import RunError, UserError, as_read_error
 from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import write_bytes
 
@@ -50,23 +49,21 @@ def to_bytes(model: OffPolicyAlgorithm) -> bytes:
 
 
 @contextmanager
-def _open(file: Path | io.BytesIO) -> Iterator[tuple[zipfile.ZipFile, Path]]:
-    """Open a model file, and turn the errors of reading it into UserErrors that name it.
-
-    :return: the open file, and its path for messages.
-    """
+def _open(file: Path | io.BytesIO) -> Iterator[zipfile.ZipFile]:
+    """Open a model file, and turn the errors of reading it into UserErrors that name it."""
     path = file if isinstance(file, Path) else Path("the model in memory")
     if isinstance(file, Path) and not file.exists():
         raise UserError(f"there is no model file {path}.")
     with as_read_error(path, MemoryError), open_zip(file) as archive:
+        archive.filename = str(path)  # for messages
         try:
-            yield archive, path
+            yield archive
         except pickle.UnpicklingError as error:  # its message advises to load the file without this check
             raise ValueError("it holds something other than weights") from error
 
 
 @contextmanager
-def _as_misfit_error(path: Path) -> Iterator[None]:
+def _as_misfit_error(archive: zipfile.ZipFile) -> Iterator[None]:
     """Turn the errors of torch and Stable-Baselines3 about weights of another model into UserErrors."""
     try:
         yield
@@ -74,7 +71,7 @@ def _as_misfit_error(path: Path) -> Iterator[None]:
         reason = str(error).splitlines()[-1].strip()[:160].rstrip(".")
         if NORMALIZER in str(error):
             reason = "only one of them was made with normalize.enabled=true"
-        raise UserError(f"{path} does not fit the config: {reason}.") from error
+        raise UserError(f"{archive.filename} does not fit the config: {reason}.") from error
 
 
 def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> None:
@@ -82,25 +79,25 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _open(file) as (archive, path):
+    with _open(file) as archive:
         _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
-        with _as_misfit_error(path):
+        with _as_misfit_error(archive):
             missing, unexpected = model.policy.load_state_dict(tensors, strict=False)
             if differing := [*unexpected, *(name for name in missing if name.startswith(ACTING_PREFIXES))]:
                 raise ValueError(f"its networks differ in {differing[0]}")
-        if not all_finite(model):
-            raise DamagedFile(path, "its weights are not finite")
+        if not _has_finite_weights(model):
+            raise ValueError("its weights are not finite")
 
 
-def all_finite(model: BaseAlgorithm) -> bool:
+def _has_finite_weights(model: OffPolicyAlgorithm) -> bool:
     """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
 
 
 def require_finite(model: OffPolicyAlgorithm) -> None:
     """Raise RunError if training diverged: a weight or statistic of the policy is not finite."""
-    if not all_finite(model):
+    if not _has_finite_weights(model):
         raise RunError(
             f"training diverged: weights are not finite after {model.num_timesteps:,} steps, so only the best model is "
             "kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
@@ -112,16 +109,16 @@ def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:
 
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
-    with _open(path) as (archive, _):
+    with _open(path) as archive:
         _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
         if "ent_coef_optimizer" in parameters and getattr(model, "ent_coef_optimizer", None) is None:
             raise UserError(f"{path} was trained with a learnt entropy coefficient; use algo.ent_coef=auto here.")
         variables = read_tensors(archive.read(VARIABLES), model.device) if VARIABLES in archive.namelist() else {}
-        with _as_misfit_error(path):
+        with _as_misfit_error(archive):
             model.set_parameters(parameters, exact_match=True, device=model.device)
-            for name in (variables or {}).keys() - {FIXED_ENT_COEF}:
+            for name in variables.keys() - {FIXED_ENT_COEF}:
                 recursive_getattr(model, name).data.copy_(variables[name])
 
 
@@ -130,7 +127,7 @@ def read_timesteps(path: Path) -> int:
 
     :raises UserError: the file is missing or damaged.
     """
-    with _open(path) as (archive, _):
+    with _open(path) as archive:
         return int(json.loads(archive.read("data"))["num_timesteps"])
 
 

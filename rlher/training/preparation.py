@@ -113,12 +113,13 @@ def _checked_env(config: EnvConfig, from_checkpoint: bool) -> tuple[EnvConfig, l
     :raises UserError, RunError: it violates the contract, or failed.
     """
     checked = require_goal_env(config)
-    warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
+    notes = [finding.message for finding in checked.findings if finding.level == "warning"]
     if from_checkpoint:
-        return config, warnings
-    before, after = vars(config), vars(checked.config)
-    probed = [f"env.{key}={after[key]}: probed" for key in before if before[key] is None and after[key] is not None]
-    return checked.config, [*warnings, *probed]
+        return config, notes
+    for key, value in vars(checked.config).items():
+        if getattr(config, key) is None and value is not None:
+            notes.append(f"env.{key}={value}: probed")
+    return checked.config, notes
 
 
 def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
