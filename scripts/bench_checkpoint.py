@@ -24,7 +24,6 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.envs.vec_env import make_vec_env
-from rlher.evaluation.parallel_evaluation import EvaluationWorkers
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
@@ -61,8 +60,7 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder), config)
-        workers = EvaluationWorkers(run.config)
-        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, workers, time.monotonic()))
+        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, time.monotonic()))
         model._setup_learn(1)
         buffer = model.replay_buffer
         assert isinstance(buffer, HerReplayBuffer)

@@ -1,4 +1,4 @@
-"""Evaluations of the model during training, of which the best one is kept; each may be kept and filmed.
+"""Evaluations of the model during and after training. The best model is kept; each may be kept and filmed.
 
 The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
 """
@@ -20,7 +20,7 @@ from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.policies import load_model, make_policy, task_policy
-from rlher.evaluation.rollout import play_episodes
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 
@@ -36,25 +36,21 @@ class StopTraining(Exception):
 
 
 class Evaluations:
-    """The evaluations of a run, every ``eval.freq`` steps, while training continues. Results go into the run folder.
+    """The evaluations of a run: every ``eval.freq`` steps, while training continues, and at its end.
+
+    Results go into the run folder.
 
     At most ``eval.workers`` evaluations are played side by side. Their rows are recorded in order; when they are
     recorded does not affect training.
 
     :param model: model that is trained.
-    :param workers: play the episodes.
     :param started: monotonic time at which the run was started.
     :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
         for the result of each evaluation.
     """
 
     def __init__(
-        self,
-        run: RunFolder,
-        model: OffPolicyAlgorithm,
-        workers: EvaluationWorkers,
-        started: float,
-        on_evaluation: OnEvaluation | None = None,
+        self, run: RunFolder, model: OffPolicyAlgorithm, started: float, on_evaluation: OnEvaluation | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
@@ -63,7 +59,8 @@ class Evaluations:
         """Evaluations whose episodes are being played: the columns that are known already, model content, episodes."""
         self._run = run
         self._model = model
-        self._workers = workers
+        self.workers = EvaluationWorkers(run.config)
+        """Play the episodes; to be closed."""
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""
@@ -96,7 +93,7 @@ class Evaluations:
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        futures = self._workers.start(model_content, eval_config.episodes, eval_config.seed)
+        futures = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
         self._pending.append((row, model_content, futures))
 
     def record_finished(self) -> None:
@@ -136,6 +133,29 @@ class Evaluations:
             self._records_clips = _record_clip(self._run, row["timesteps"], model_content)
         if self._on_evaluation:  # last, because it may raise StopTraining
             self._on_evaluation(self.rows)
+
+    def evaluate_final(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
+
+        With ``engine.overlap``, the evaluation at the last step measured the model before its last updates. If that was
+        the best one, the last model is saved as the best.
+
+        :return: the summary of the last model; that of the best one, with the step at which it was saved.
+        """
+        episodes = self._run.config.eval.final_episodes
+        seed = self._run.config.eval.seed + FINAL_SEED_OFFSET
+        last_steps = self._model.num_timesteps
+        last_model = model_file.to_bytes(self._model)
+        best = best_row(self.rows)
+        if best is None or self.best_model is None or best["timesteps"] >= last_steps:
+            best = {"timesteps": last_steps}
+            self.best_model = last_model
+            self.write_best_model()
+        last_episodes = best_episodes = self.workers.start(last_model, episodes, seed)
+        if self.best_model is not last_model:
+            best_episodes = self.workers.start(self.best_model, episodes, seed)
+        best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best["timesteps"]}
+        return summarize(wait_for_episodes(last_episodes)), best
 
     def write_best_model(self) -> None:
         """Write the best model; without one, delete the file, which may be of steps that are done again."""

@@ -9,9 +9,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_json
-from rlher.evaluation.metrics import best_row, summarize
-from rlher.evaluation.parallel_evaluation import EvaluationWorkers, wait_for_episodes
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
@@ -43,8 +40,7 @@ class Trainer:
         self.model = setup.model
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
-        self.evaluation_workers = EvaluationWorkers(self.config)
-        self.evaluations = Evaluations(run, setup.model, self.evaluation_workers, setup.started, on_evaluation)
+        self.evaluations = Evaluations(run, setup.model, setup.started, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
         self.setup = setup
         if setup.checkpoint is not None:
@@ -63,7 +59,7 @@ class Trainer:
         :raises Exception: a bug.
         """
         with ExitStack() as at_end:  # what is entered last ends first
-            at_end.enter_context(closing(self.evaluation_workers))
+            at_end.enter_context(closing(self.evaluations.workers))
             at_end.enter_context(self.interrupt_request.catch_signals())
             if self.tracker is not None:
                 at_end.callback(self.tracker.finish, self.result)
@@ -73,7 +69,7 @@ class Trainer:
             self._learn()
             self.interrupt_request.stop_at_once()
             if self._has_final_evaluation:
-                self._evaluate_final()
+                self.result.final, self.result.best = self.evaluations.evaluate_final()
         return self.result
 
     def _reset_results(self) -> None:
@@ -114,28 +110,6 @@ class Trainer:
                 raise
             finally:
                 self._write_last_model()
-
-    def _evaluate_final(self) -> None:
-        """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
-
-        With ``engine.overlap``, the evaluation at the last step measured the model before its last updates. If that was
-        the best one, the last model is saved as the best.
-        """
-        evaluations = self.evaluations
-        episodes = self.config.eval.final_episodes
-        seed = self.config.eval.seed + FINAL_SEED_OFFSET
-        row = best_row(evaluations.rows)
-        best_steps = row["timesteps"] if row else self.model.num_timesteps
-        is_last_best = best_steps >= self.model.num_timesteps
-        last_model = model_file.to_bytes(self.model)
-        if is_last_best:
-            evaluations.best_model = last_model
-            evaluations.write_best_model()
-        last_episodes = best_episodes = self.evaluation_workers.start(last_model, episodes, seed)
-        if not is_last_best:
-            best_episodes = self.evaluation_workers.start(evaluations.best_model, episodes, seed)  # type: ignore
-        self.result.final = summarize(wait_for_episodes(last_episodes))
-        self.result.best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best_steps}
 
     @contextmanager
     def _record_status(self) -> Iterator[None]:

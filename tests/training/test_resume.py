@@ -26,6 +26,7 @@ from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlher.config.compose import changed_config
+from rlher.config.training import TrainConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import read_json
 from rlher.core.writing import write_bytes
@@ -36,7 +37,6 @@ from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
 from rlher.training.evaluations import Evaluations
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume_run
-from rlher.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.fuzzing.checks import time_limit
@@ -272,19 +272,19 @@ def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
 
 def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch) -> None:
     """A checkpoint is written before it, after a last step that may pass total_timesteps with four environments."""
-    final, folder = Trainer._evaluate_final, folder_of("sac")
+    final, folder = Evaluations.evaluate_final, folder_of("sac")
 
-    def copied(*arguments: Any) -> None:
+    def copied(*arguments: Any) -> Any:
         if not Path("killed").exists():
             shutil.copytree(folder, f"killed/{folder}")
-        final(*arguments)
+        return final(*arguments)
 
-    monkeypatch.setattr(Trainer, "_evaluate_final", copied)
+    monkeypatch.setattr(Evaluations, "evaluate_final", copied)
     assert rlher("train", *words("sac, 4 envs"), "total_timesteps=122").code == 0
     assert rlher("train", "--resume", f"killed/{folder}").code == 0
     assert resumed_at(f"killed/{folder}") == [124]
     assert differences(folder, Path("killed") / folder) == []
-    monkeypatch.setattr(Trainer, "_evaluate_final", lambda trainer: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(Evaluations, "evaluate_final", lambda evaluations: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *words("dqn"), "total_timesteps=60").code == 130
 
 
@@ -569,6 +569,6 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlh
 
 
 def test_a_checkpoint_from_before_a_metric_was_added() -> None:
-    evaluations = Evaluations(Mock(), Mock(), Mock(), 0.0)
+    evaluations = Evaluations(run_folder.RunFolder(Path(), TrainConfig()), Mock(), 0.0)
     evaluations.load_state_dict({"rows": [{"timesteps": 70, "success_rate": 0.5}], "next": 140, "elapsed": 1.0})
     assert (evaluations.rows[0]["success_rate"], evaluations.rows[0]["mean_length"]) == (0.5, None)
