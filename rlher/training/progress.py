@@ -57,6 +57,8 @@ class TrainingProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._bar.update(self._task, completed=self._model.num_timesteps)
+        self._show_new_evaluation()
         self._bar.stop()
 
     def update(self) -> None:
@@ -81,11 +83,6 @@ class TrainingProgress:
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")
             self._started = now
-
-    def finish(self) -> None:
-        """Show the end of training."""
-        self._bar.update(self._task, completed=self._model.num_timesteps)
-        self._show_new_evaluation()
 
     def _print_speed(self, now: float) -> None:
         speed = (self._model.num_timesteps - self._first_step) / (now - self._started)

@@ -74,19 +74,19 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
 def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None, damaged: list[str]) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
-    :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the one before.
+    :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the earlier one.
     :param done: steps of the checkpoint from which it is resumed; 0 without one.
     """
-    before = run.config.total_timesteps
+    last_step = run.config.total_timesteps
     finished = lookup.is_finished(run.folder)
     if finished and (taken := finite_float(read_json(run.folder / RESULT).get("timesteps"))):
-        before = min(before, int(taken))  # a callback may have ended it earlier
-    if finished and total <= before:
+        last_step = min(last_step, int(taken))  # a callback may have ended it earlier
+    if finished and total <= last_step:
         raise UserError(
-            f"{run} is finished, with {before:,} steps; to train for as many more, resume it with "
-            f"more_timesteps={before}."
+            f"{run} is finished, with {last_step:,} steps; to train for as many more, resume it with "
+            f"more_timesteps={last_step}."
         )
-    if total < min(done, before):  # the last step of several environments may have passed total_timesteps
+    if total < min(done, last_step):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
         reason = ", ".join(damaged) or "checkpoint.freq is null"

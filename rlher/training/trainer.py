@@ -199,4 +199,3 @@ class RunCallback(BaseCallback):
         self._trainer.evaluations.start_if_due()
         self._trainer.evaluations.finish_pending()
         self._trainer.checkpointer.save_unless_saved()
-        self._progress.finish()
