@@ -81,8 +81,7 @@ class Checkpointer:
         self._envs = envs
         self._evaluations = evaluations
         self._freq = run.config.checkpoint.freq
-        minutes = run.config.checkpoint.minutes
-        self._interval = math.inf if minutes is None else 60 * minutes
+        self._interval = math.inf if (minutes := run.config.checkpoint.minutes) is None else 60 * minutes
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._rebuild_step = 0

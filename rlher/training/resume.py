@@ -7,7 +7,7 @@ from pathlib import Path
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import ResumeConfig, TrainConfig, default_config, run_config
 from rlher.core.errors import UserError
-from rlher.core.reading import finite_float, read_json, read_text
+from rlher.core.reading import finite_float, read_json, read_text, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -31,8 +31,8 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
     with run_folder.locked(folder):
         recorded = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():
-            if path.exists() and not (path.is_file() or path.is_dir()):
-                raise UserError(f"{path} is not a regular file; delete it to resume the run.")
+            if not path.is_dir():
+                require_safe_to_write(path)
         for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
             remove_unfinished(written)
         checkpoint, damaged = checkpoint_files.newest_valid(recorded.checkpoints_path)
