@@ -285,7 +285,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
 
 def agents() -> list[str]:
     """Return the names of the agents that come with rlher, for :func:`load`."""
-    return lookup.agent_names()
+    return lookup.bundled_agent_names()
 
 
 def runs(folder: Folders = "logs") -> list[Run]:

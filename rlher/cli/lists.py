@@ -42,9 +42,9 @@ def agents() -> Iterator[Row]:
     from rlher.core.reading import read_json
     from rlher.run import lookup, run_folder
 
-    for name in lookup.agent_names():
-        config = run_folder.read_config(lookup.agent_folder(name))
-        best = read_json(lookup.agent_folder(name) / RESULT)["best"]
+    for name in lookup.bundled_agent_names():
+        config = run_folder.read_config(lookup.bundled_agent_folder(name))
+        best = read_json(lookup.bundled_agent_folder(name) / RESULT)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}
 

@@ -51,7 +51,7 @@ def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[R
     """
     name, model = config.run, config.model
     if agent:
-        name = str(agent_folder(agent))
+        name = str(bundled_agent_folder(agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
         file = Path(name)
         folder = file.parent.parent if file.parent.name == "models" else file.parent
@@ -135,17 +135,17 @@ def _modified(path: Path) -> float:
 # ------------------------------------------------------------------------------------------------ bundled agents
 
 
-def agent_names() -> list[str]:
+def bundled_agent_names() -> list[str]:
     """Return the names of all bundled agents, sorted."""
     return sorted(path.parent.name for path in BUNDLED_AGENTS.glob(f"*/{MODELS['best']}"))
 
 
-def agent_folder(name: str) -> Path:
+def bundled_agent_folder(name: str) -> Path:
     """Return the folder of a bundled agent: a run folder that holds the weights of the policy alone.
 
     :raises UserError: there is none of that name.
     """
-    known = agent_names()
+    known = bundled_agent_names()
     if name not in known:
         hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
         raise UserError(f"there is no agent {name!r}{hint}.")

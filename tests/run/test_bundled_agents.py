@@ -40,7 +40,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
         assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-    chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.agent_folder("mine"))]
+    chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.bundled_agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)
     original, published = (agent.load_policy(env) for agent in chosen)
     assert getattr(chosen[1].load(env), "exploration_rate", 0.05) == 0.05, "for sampled actions of DQN"
@@ -56,7 +56,7 @@ def test_it_is_listed_evaluated_and_named(publish, rlher):
     done = rlher("evaluate", "--agent", "bits", "--episodes", "2", "--json")
     assert json.loads(done.out)["agent"] == "bits"
     with pytest.raises(UserError, match=r"'bit'.*'bits'"):
-        lookup.agent_folder("bit")
+        lookup.bundled_agent_folder("bit")
     assert rlher("evaluate", "--agent", "bit").code == 2
     done = rlher("evaluate", str(run), "--agent", "bits")
     assert done.code == 2
