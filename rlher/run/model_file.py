@@ -19,7 +19,6 @@ from stable_baselines3.common.save_util import recursive_getattr
 
 from rlher.core.errors import RunError, UserError, as_read_error
 from rlher.core.reading import open_zip, read_tensors
-from rlher.core.writing import write_bytes
 
 SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
@@ -34,13 +33,18 @@ FIXED_ENT_COEF = "ent_coef_tensor"
 """A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
 
 
-def save(path: Path, model: OffPolicyAlgorithm) -> None:
-    """Write a model so that SB3's own ``load`` can read it too."""
-    write_bytes(path, to_bytes(model))  # in memory first, because torch hides the OSError of a full disk
-
-
 def to_bytes(model: OffPolicyAlgorithm) -> bytes:
-    """Return the content of the file that :func:`save` writes."""
+    """Return the content of a model file, which SB3's own ``load`` can read too.
+
+    It is made in memory, because torch hides the OSError of a full disk.
+
+    :raises RunError: training diverged: a weight or statistic of the policy is not finite.
+    """
+    if not _has_finite_weights(model):
+        raise RunError(
+            f"training diverged: weights are not finite after {model.num_timesteps:,} steps, so only the best model is "
+            "kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
+        )
     content = io.BytesIO()
     model.save(content)
     with zipfile.ZipFile(content, "a") as archive:
@@ -91,17 +95,8 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
 
 
 def _has_finite_weights(model: OffPolicyAlgorithm) -> bool:
-    """Return whether every weight and statistic of the model's policy is finite; not so after training diverged."""
+    """Return whether every weight and statistic of the model's policy is finite."""
     return all(bool(th.isfinite(weights).all()) for weights in model.policy.state_dict().values())
-
-
-def require_finite(model: OffPolicyAlgorithm) -> None:
-    """Raise RunError if training diverged: a weight or statistic of the policy is not finite."""
-    if not _has_finite_weights(model):
-        raise RunError(
-            f"training diverged: weights are not finite after {model.num_timesteps:,} steps, so only the best model is "
-            "kept; use a smaller algo.learning_rate or set algo.target_q_bounds."
-        )
 
 
 def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:

@@ -121,13 +121,13 @@ class Checkpointer:
         """
         self._evaluations.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        model_file.require_finite(self._model)
         with checkpoint_files.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
             self._write(folder)
 
     def _write(self, folder: Path) -> None:
         """Write the files of a checkpoint into an empty folder."""
         model, envs = self._model, self._envs
+        (folder / MODEL).write_bytes(model_file.to_bytes(model))
         state = {
             "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
             "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -144,7 +144,6 @@ class Checkpointer:
             "config": compared_values(self._run.config, "resume"),  # the values that may not change
         }
         (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
-        (folder / MODEL).write_bytes(model_file.to_bytes(model))
         if self._evaluations.best_model is not None:
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
         model.replay_buffer.save(folder / BUFFER)  # type: ignore[union-attr]

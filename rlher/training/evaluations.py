@@ -85,7 +85,6 @@ class Evaluations:
 
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
-        model_file.require_finite(self._model)
         row = {
             "timesteps": self._model.num_timesteps,
             "updates": self._model._n_updates,

@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
-from rlher.core.writing import write_json
+from rlher.core.writing import write_bytes, write_json
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
@@ -140,9 +140,8 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------ writing
 
     def _write_last_model(self) -> None:
-        # After training diverged, torch raises errors of many kinds; this one replaces them.
-        model_file.require_finite(self.model)
-        model_file.save(self.run.model_path("last"), self.model)
+        # After training diverged, torch raises errors of many kinds; that of `to_bytes` replaces them.
+        write_bytes(self.run.model_path("last"), model_file.to_bytes(self.model))
 
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none.

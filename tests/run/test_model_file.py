@@ -37,7 +37,7 @@ def saved(tmp_path: Path):
     model = build_model(CONFIG, make_vec_env(ENV))
     model.learn(30)
     path = tmp_path / "model.zip"
-    model_file.save(path, model)
+    path.write_bytes(model_file.to_bytes(model))
     return path, model
 
 
@@ -56,7 +56,7 @@ def test_plain_sb3_loads_model_files(saved) -> None:
 def test_weights_that_are_not_finite_are_refused(saved) -> None:
     path, model = saved
     next(model.policy.parameters()).data.fill_(th.nan)
-    model_file.save(path, model)
+    model.save(path)
     with pytest.raises(UserError):
         model_file.load_policy_weights(path, untrained())
 
