@@ -355,11 +355,10 @@ def plot(
     """Return a matplotlib figure of the learning curves, as ``rlher plot`` draws them. It is pyplot's current figure.
 
     :param runs, by: as in :func:`compare`.
-    :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``legend="inside"`` names
-        the curves. Its style is yours: ``plt.style.use(["default", "rlher.analysis.paper"])`` gives it that of a paper.
-    :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``xlabel``, ``ylabel``, ``smooth=5``,
-        ``figsize=[3.4, 2.6]``, ``style="paper"``, ``legend="inside"``,
-        ``colors={"HER": "navy"}``.
+    :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``ax.legend()`` names the
+        curves. Its style is yours: ``plt.style.use(["default", "rlher.analysis.paper"])`` gives it that of a paper.
+    :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``smooth=5``, ``figsize=[3.4, 2.6]``,
+        ``style="paper"``.
     :return: the figure, whose ``numbers`` is a DataFrame of the drawn points, or ``ax``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
@@ -367,8 +366,6 @@ def plot(
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
-    if isinstance(colors := keys.get("colors"), Mapping):
-        keys["colors"] = [f"{name}={color}" for name, color in colors.items()]
     config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):

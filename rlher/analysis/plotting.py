@@ -11,9 +11,7 @@ import matplotlib
 import matplotlib.style
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
@@ -23,7 +21,7 @@ from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError
 from rlher.core.machine import has_display
-from rlher.core.matplotlib_settings import SETTINGS, is_mathtext
+from rlher.core.matplotlib_settings import SETTINGS
 from rlher.core.stats import MIN_SEEDS
 from rlher.core.writing import output_file
 from rlher.evaluation.metrics import METRICS
@@ -73,8 +71,6 @@ LineStyles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
 
 
-INSIDE: dict[str, Any] = {"loc": "best", "edgecolor": "none"}
-"""Arguments of a legend within a panel, whose background hides the lines below it."""
 MAX_COLUMNS = 3
 """Maximum number of panels side by side."""
 MAX_WITH_RUNS = 2
@@ -135,7 +131,7 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     """Draw the runs that a config selects.
 
     :param for_pyplot: it becomes pyplot's current figure; a GUI toolkit may start.
-    :raises UserError: no runs, an unknown column, or an unknown colour.
+    :raises UserError: no runs, or an unknown column.
     """
     curves = _load(config)
     if for_pyplot:
@@ -156,30 +152,19 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     The lines are labelled for a legend. The figure has its own size. ``style`` only decides whether single runs are
     drawn.
 
-    :raises UserError: no runs, an unknown column or colour, or runs of several environments.
+    :raises UserError: no runs, an unknown column, or runs of several environments.
     """
-    curves = _load(config, colors_of_others=True)
+    curves = _load(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
-    line_styles = choose_line_styles(curves, config.colors, len(panel.get_legend_handles_labels()[1]))
+    line_styles = choose_line_styles(curves, len(panel.get_legend_handles_labels()[1]))
     with matplotlib.rc_context(SETTINGS):
         _draw_panel(panel, curves, config, line_styles)
-        if config.legend == "inside":
-            panel.legend(**INSIDE)
 
 
-def _load(config: PlotConfig, colors_of_others: bool = False) -> list[GroupCurve]:
-    """Return the curves of the runs that a config selects.
-
-    :param colors_of_others: whether ``colors`` may name curves of other panels as well.
-    """
-    if unknown := [color for color in config.colors if not is_color_like(color.rpartition("=")[2])]:
-        raise UserError(f"colors={unknown[0]!r} is no colour of matplotlib; use a name such as navy, or '#0072B2'.")
-    groups = load_groups(config)
-    labels = {group.label for group in groups}
-    if (odd := _colors_by_name(config.colors).keys() - labels) and not colors_of_others:
-        raise UserError(f"colors names {min(odd)!r}; the curves are {', '.join(sorted(labels))}.")
-    curves = aggregate_all(groups, X_COLUMNS[config.x], config.y, config.smooth)
+def _load(config: PlotConfig) -> list[GroupCurve]:
+    """Return the curves of the runs that a config selects."""
+    curves = aggregate_all(load_groups(config), X_COLUMNS[config.x], config.y, config.smooth)
     for curve in curves:
         if curve.summary.empty:
             warn(f"no mean of {curve.group.label}, because its runs have no {X_COLUMNS[config.x]} in common.")
@@ -203,7 +188,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
-    line_styles = choose_line_styles(curves, config.colors)
+    line_styles = choose_line_styles(curves)
     panel_config = config if len(by_env) == 1 else replace(config, title=None)
     for index, (panel, members) in enumerate(zip(panels, by_env.values(), strict=False)):
         _draw_panel(panel, members, panel_config, line_styles)
@@ -215,24 +200,20 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
 
-def _set_text(text: Text, typed: str | None) -> None:
-    """Set a text that the user typed, if any. What is between dollar signs is a formula if matplotlib can draw it."""
-    if typed is not None:
-        text.set_text(escape_control(typed))
-        text.set_parse_math(is_mathtext(typed))
-
-
-def to_svg(curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles) -> str:
-    """Return one panel as an SVG element, without background, and with selectable text.
+def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_legend: bool) -> str:
+    """Return one panel over steps as an SVG element, without title and background, and with selectable text.
 
     :param curves: curves of one environment; those without points are left out.
+    :param y: their column.
     :param line_styles: as :func:`choose_line_styles` returns them.
     """
+    config = PlotConfig(y=y, title="")
     with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS, {"svg.fonttype": "none"}]):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         panel = figure.subplots()
         _draw_panel(panel, curves, config, line_styles)
-        _draw_legend(figure, [panel], curves, config)
+        if with_legend:
+            _draw_legend(figure, [panel], curves, config)
         picture = io.StringIO()
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(picture, format="svg", transparent=True, metadata=metadata)
@@ -245,29 +226,21 @@ def axis_of(column: str) -> Axis:
     return AXES.get(column) or AXES.get(without_section(column)) or Axis(column.replace("_", " "))
 
 
-def choose_line_styles(curves: Iterable[GroupCurve], colors: Sequence[str] = (), first: int = 0) -> LineStyles:
+def choose_line_styles(curves: Iterable[GroupCurve], first: int = 0) -> LineStyles:
     """Return colour and dashes by the label of a group, which are the same for all environments.
 
-    :param colors: colours in place of :data:`COLORS`; ``label=color`` is that of one group.
     :param first: number of lines that are drawn already.
     """
-    named = _colors_by_name(colors)
-    palette = [color for color in colors if "=" not in color] or COLORS
     return {
-        label: {"color": named.get(label, palette[index % len(palette)]), "linestyle": DASHES[index % len(DASHES)]}
+        label: {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)]}
         for index, label in enumerate(dict.fromkeys(curve.group.label for curve in curves), first)
     }
-
-
-def _colors_by_name(colors: Iterable[str]) -> dict[str, str]:
-    """Return the colours that are given as ``label=color``."""
-    return dict(color.rsplit("=", 1) for color in colors if "=" in color)
 
 
 def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles) -> None:
     """Draw the groups of one environment: runs as thin lines, their interquartile mean as a thick one, and its band.
 
-    :param config: axes, their texts, and style.
+    :param config: axes, title and style.
     """
     x_axis, y_axis = axis_of(X_COLUMNS[config.x]), axis_of(config.y)
     non_empty = [curve for curve in curves if curve.run_curves]
@@ -293,11 +266,9 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
     panel.set_xlim(left=0)
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
-    env = textwrap.shorten(escape_control(curves[0].group.env), 58, placeholder="…")
-    panel.set_title(env, parse_math=False)  # also on axes of the user, which draw formulas
-    _set_text(panel.title, config.title)
-    _set_text(panel.xaxis.label, config.xlabel)
-    _set_text(panel.yaxis.label, config.ylabel)
+    env = textwrap.shorten(curves[0].group.env, 58, placeholder="…")
+    title = escape_control(env if config.title is None else config.title)
+    panel.set_title(title, parse_math=False)  # also on axes of the user, which draw formulas
 
 
 def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupCurve], config: PlotConfig) -> None:
@@ -305,27 +276,21 @@ def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupC
 
     A legend above the panels has as many columns as fit. A figure without ``figsize`` becomes higher by its height.
     """
-    title = config.title if len(panels) > 1 else None
+    title = escape_control(config.title) if config.title and len(panels) > 1 else None
     lines = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     texts = []
     for label in lines:
         seeds = [curve.n_seeds for curve in curves if curve.group.label == label]
         text = label if config.style == "paper" else f"{label} ({number_of_seeds(seeds)})"
         texts.append(textwrap.fill(escape_control(text), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
-    if config.legend == "inside":
-        panels[0].legend(lines.values(), texts, **INSIDE)
-    if config.legend == "above":
-        place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
-        for columns in range(len(texts), 0, -1):
-            legend = figure.legend(lines.values(), texts, title=" " if title else None, ncols=columns, **place)
-            if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
-                break
-            legend.remove()
-        _set_text(legend.get_title(), title)
-        if not config.figsize:
-            figure.set_figheight(figure.get_figheight() + legend.get_window_extent().height / figure.dpi)
-    elif title:
-        _set_text(figure.suptitle("", fontsize="large"), title)
+    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
+    for columns in range(len(texts), 0, -1):
+        legend = figure.legend(lines.values(), texts, title=title, ncols=columns, **place)
+        if legend.get_window_extent().width <= figure.bbox.width or columns == 1:
+            break
+        legend.remove()
+    if not config.figsize:
+        figure.set_figheight(figure.get_figheight() + legend.get_window_extent().height / figure.dpi)
 
 
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:

@@ -20,7 +20,7 @@ from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import read_study
 from rlher.analysis.tables import MISSING
-from rlher.config.command_keys import PlotConfig, ReportConfig
+from rlher.config.command_keys import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten
@@ -122,8 +122,8 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
         small = [aggregate(curve.group, X_COLUMN, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # else the chart shows nothing
-            training[column] = Markup(to_svg(small, PlotConfig(y=column, title="", legend="none"), line_styles))
-    return env, Markup(to_svg(curves, PlotConfig(y=Y_COLUMN, title=""), line_styles)), training
+            training[column] = Markup(to_svg(small, column, line_styles, with_legend=False))
+    return env, Markup(to_svg(curves, Y_COLUMN, line_styles, with_legend=True)), training
 
 
 def _duration(run: LoadedRun) -> str:

@@ -103,12 +103,8 @@ class PlotConfig(RunsConfig):
     show: bool = config_key(False, "open a window as well")
     smooth: int = config_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
     title: str | None = config_key(None, "title of the figure; empty: no title; null: the environment of each panel")
-    xlabel: str | None = config_key(None, "label of the horizontal axis")
-    ylabel: str | None = config_key(None, "label of the vertical axis")
     figsize: list[float] | None = config_key(None, "width, height in inches; null: by the panels", low=0.5, length=2)
     style: str = config_key("screen", "paper: width of a page or column, 8-point text", choices=("screen", "paper"))
-    legend: str = config_key("above", "position; inside: in the first panel", choices=("above", "inside", "none"))
-    colors: list[str] = config_key([], "matplotlib's colours, in order or as NAME=colour; empty: colour-blind safe")
 
 
 @dataclass

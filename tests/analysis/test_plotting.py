@@ -93,7 +93,6 @@ def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds
         (("plot", "--y", "succes_rate"), "'success_rate'"),
         (("plot", "--output", "a.jpeg"), "a.jpeg"),
         (("plot", "--show"), "--show"),
-        (("plot", "--colors", "navy,bluu"), "bluu"),
         (("plot", "--output", "logs/sac/Some-v0_1/config.yaml/a.png"), "logs/sac/Some-v0_1/config.yaml/a.png"),
         (("plot", "--figsize", "3"), "figsize"),
         (("compare", "--format", "tex"), "did you mean 'latex'"),
@@ -112,24 +111,14 @@ def test_a_mistake_is_named(rlher, three_seeds, words: tuple[str, ...], named: s
     assert [path.name for path in Path().iterdir()] == ["logs"], "nothing is written"
 
 
-@pytest.mark.parametrize("where", ["inside", "none"])
-def test_texts_size_legend_and_colours(make_run: Make, tmp_path: Path, where: str) -> None:
+def test_title_and_size(make_run: Make, tmp_path: Path) -> None:
     for agent in ("HER", "off"):
         for env in ("Push-v0", "Slide-v0"):
             make_run(f"{agent}/{env}", env={"id": env})
     runs = [f"{agent}={tmp_path}/logs/{agent}" for agent in ("HER", "off")]
-    texts = {"title": "Two", "xlabel": "environment steps", "ylabel": "success"}
-    config = PlotConfig(runs=runs, legend=where, colors=["navy", "0.5"], figsize=[6.5, 2.5], **texts)
-    figure = plotting.draw_runs(config)
-    left, right = figure.axes
-    assert not figure.legends
-    assert (figure.get_suptitle(), left.get_xlabel(), left.get_ylabel()) == (*texts.values(),)
+    figure = plotting.draw_runs(PlotConfig(runs=runs, figsize=[6.5, 2.5], title="Two"))
+    assert figure.legends[0].get_title().get_text() == "Two"
     assert figure.get_size_inches().tolist() == [6.5, 2.5]
-    assert right.get_legend() is None
-    assert [line.get_color() for line in left.lines] == ["navy", "0.5"]
-    if where == "inside":
-        assert [text.get_text() for text in left.get_legend().get_texts()] == ["HER (1 seed)", "off (1 seed)"]
-        assert [line.get_color() for line in left.get_legend().get_lines()] == ["navy", "0.5"]
 
 
 @pytest.mark.parametrize("names", [["HER", "off"], ["a long name of an agent", "another long name of an agent"]])

@@ -78,5 +78,5 @@ def test_a_flag_sweeps_as_its_word_does() -> None:
 
 
 def test_a_word_may_be_longer_than_a_file_name() -> None:
-    colors = ["black"] * 60
-    assert overrides_of("plot", [f"colors=[{','.join(colors)}]"]) == {"colors": colors}
+    keys = ["her.n_steps"] * 60
+    assert overrides_of("plot", [f"by=[{','.join(keys)}]"]) == {"by": keys}
