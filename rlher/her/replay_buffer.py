@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -172,17 +172,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             success_reward,
         )
         self.relabeller = Relabeller(self.storage, reward_and_done, strategy, n_steps, gamma)
-        self._make_priority = partial(make_priority, priority, priority_kwargs or {}, self.storage)
-        self.priority = self._make_priority()
+        self._make_priority = partial(make_priority, priority, priority_kwargs or {})
+        self.priority = self._make_priority(self.storage)
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
         return f"HerReplayBuffer({self.n_transitions:,} of {capacity:,} transitions, {self.n_envs} envs)"
 
-    def _reset_inferred(self) -> None:
-        """Reset what was inferred from the transitions that were stored before: priorities, statistics of rewards."""
-        self.relabeller.reward_and_done.statistics = RewardStatistics()
-        self.priority = self._make_priority()
+    def _set_storage(self, storage: Storage) -> None:
+        """Use a storage, with new priorities and statistics of rewards."""
+        self.storage = storage
+        reward_and_done = replace(self.relabeller.reward_and_done, storage=storage)
+        self.relabeller = replace(self.relabeller, storage=storage, reward_and_done=reward_and_done)
+        self.priority = self._make_priority(storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
@@ -193,10 +195,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise ValueError("set_demonstrations needs an empty buffer; call it before the first step.")
         if not demonstrations:
             raise ValueError("there are no demonstrations; give at least one trajectory.")
-        with self.storage.restored_on_error():
-            self.storage.allocate(sum(map(len, demonstrations)))
-            store_demonstrations(self.storage, demonstrations, self.action_space)
-        self._reset_inferred()
+        storage = Storage(self.buffer_size, self.n_envs, self.storage.layout, sum(map(len, demonstrations)))
+        store_demonstrations(storage, demonstrations, self.action_space)
+        self._set_storage(storage)
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -243,7 +244,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
         super().reset()
         self.storage.clear()
-        self._reset_inferred()
+        self._set_storage(self.storage)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -398,19 +399,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :raises ValueError: the file holds no buffer, one of other spaces or another capacity, or a damaged one; the
             buffer is then empty but for its demonstrations.
         """
-        self.reset()
+        before = self.storage
         try:
-            with self.storage.restored_on_error():
-                extra, priorities = saving.load(path, self.storage)
-                self._reset_inferred()
-                added = int(max(self.storage.ring_added[: self.n_envs]))
-                self.pos = added % self.buffer_size
-                self.full = added >= self.buffer_size
-                self.rng.bit_generator.state = extra["rng"]
-                self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
-                if extra["priority"] == self.priority.options:
-                    self.priority.load_state_dict(priorities)
+            storage, extra, priorities = saving.load(path, before)
+            self._set_storage(storage)
+            added = int(max(storage.ring_added[: self.n_envs]))
+            self.pos = added % self.buffer_size
+            self.full = added >= self.buffer_size
+            self.rng.bit_generator.state = extra["rng"]
+            self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
+            if extra["priority"] == self.priority.options:
+                self.priority.load_state_dict(priorities)
         except Exception as error:
+            self.storage = before
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
 

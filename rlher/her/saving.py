@@ -37,20 +37,22 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
         np.savez(file, **{METADATA_ARRAY: np.array(json.dumps(metadata)), **arrays})
 
 
-def load(path: str | os.PathLike, storage: Storage) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Replace the content of a storage by that of a file; return the ``extra`` and ``priorities`` saved with it.
+def load(path: str | os.PathLike, present: Storage) -> tuple[Storage, dict[str, Any], dict[str, NDArray]]:
+    """Return the storage in a file, and the ``extra`` and ``priorities`` saved with it.
 
-    :raises Exception: the file holds no buffer, or one of other spaces, another capacity or another number of
-        environments; or one of JSON, NumPy or zip, because it is damaged. The storage can then not be used.
+    :param present: a storage whose spaces, capacity and number of environments the saved one must have.
+    :raises Exception: it has others, or the file holds none; or an error of JSON, NumPy or zip: the file is damaged.
     """
     with open_arrays(Path(path)) as stored:
         arrays = dict(stored)
     metadata = json.loads(str(arrays.pop(METADATA_ARRAY))) if METADATA_ARRAY in arrays else {}
     if metadata.get("version") != FILE_VERSION:
         raise ValueError("it holds no replay buffer, or one of another version of rlher")
-    if metadata["layout"] != storage.layout.description:
+    if metadata["layout"] != present.layout.description:
         raise ValueError("it has other spaces; use its environment")
-    storage.load_state_dict(arrays)
+    capacity, n_envs, _ = map(int, arrays["sizes"])
+    if (capacity, n_envs) != (present.capacity, present.n_envs):
+        raise ValueError(f"it has buffer_size={capacity * n_envs} and n_envs={n_envs}; use the same")
     prefix = PRIORITY_PREFIX
     priorities = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return metadata["extra"], priorities
+    return Storage.from_state_dict(present.layout, arrays), metadata["extra"], priorities

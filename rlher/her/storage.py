@@ -24,8 +24,7 @@ have overwritten those of episode 0, whose number the next episode gets::
     rows["episode"] 2  2  1                       episode_last_id    -  2  4
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,45 +114,26 @@ class Storage:
     :ivar episode_last_obs: for each episode, the packed observation after its newest transition.
     """
 
-    rows: NDArray
-    next_achieved: NDArray
-    episode_first_id: Ids
-    episode_last_id: Ids
-    episode_last_obs: NDArray
-
     def __init__(self, capacity: int, n_envs: int, layout: Layout, demonstration_steps: int = 0) -> None:
         self.capacity = capacity
         self.n_envs = n_envs
         self.layout = layout
-        self.allocate(demonstration_steps)
-
-    def allocate(self, demonstration_steps: int) -> None:
-        """Replace all arrays by new, empty ones; they take memory only where they are written to."""
         self.demonstration_steps = demonstration_steps
-        sizes = [self.capacity] * self.n_envs
+        sizes = [capacity] * n_envs
         if demonstration_steps > 0:
             sizes.append(demonstration_steps)
         self.ring_sizes = np.array(sizes, np.int64)
         self.ring_added = np.zeros(len(sizes), np.int64)
         self.ring_running = np.zeros(len(sizes), dtype=bool)
         self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
+        self.ring_newest_episode = self.ring_starts - 1  # at first, none
+        # Arrays of zeros take memory only where they are written to.
         count = sum(sizes)
-        self.rows = np.zeros(count, self.layout.row)
-        self.next_achieved = np.zeros(count, self.layout.achieved)
+        self.rows = np.zeros(count, layout.row)
+        self.next_achieved = np.zeros(count, layout.achieved)
         self.episode_first_id = np.zeros(count, np.int64)
         self.episode_last_id = np.zeros(count, np.int64)
-        self.episode_last_obs = np.zeros(count, self.layout.observation)
-        self.ring_newest_episode = self.ring_starts - 1  # at first, none
-
-    @contextmanager
-    def restored_on_error(self) -> Iterator[None]:
-        """Restore the arrays of before the block if it raises after :meth:`allocate`."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).update(before)
-            raise
+        self.episode_last_obs = np.zeros(count, layout.observation)
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -370,25 +350,24 @@ class Storage:
         arrays |= {name: getattr(self, name) for name in RING_ARRAYS}
         return arrays | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
-    def load_state_dict(self, arrays: Mapping[str, NDArray]) -> None:
-        """Replace everything by a value of :meth:`state_dict`, of the same layout; running episodes continue.
+    @classmethod
+    def from_state_dict(cls, layout: Layout, arrays: Mapping[str, NDArray]) -> "Storage":
+        """Return the storage with this layout whose :meth:`state_dict` was saved; running episodes continue.
 
-        :raises ValueError: it has another capacity or number of environments, or its arrays do not fit each other or
-            the layout.
+        :raises ValueError: the arrays do not fit each other or the layout.
         """
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
-        if (capacity, n_envs) != (self.capacity, self.n_envs):
-            raise ValueError(f"it has buffer_size={capacity * n_envs} and n_envs={n_envs}; use the same")
-        self.allocate(demonstration_steps)
+        storage = cls(capacity, n_envs, layout, demonstration_steps)
         for name in RING_ARRAYS:
-            self._fill(name, np.arange(len(self.ring_sizes)), arrays[name])
-        positions = self.positions(self.all_ids())
-        self._fill("rows", positions, arrays["rows"])
-        self._fill("next_achieved", positions, arrays["next_achieved"])
+            storage._fill(name, np.arange(len(storage.ring_sizes)), arrays[name])
+        positions = storage.positions(storage.all_ids())
+        storage._fill("rows", positions, arrays["rows"])
+        storage._fill("next_achieved", positions, arrays["next_achieved"])
         for name in EPISODE_ARRAYS:
-            self._fill(name, arrays["episodes"], arrays[name])
-        rings = np.flatnonzero(self.ring_added)
-        self.ring_newest_episode[rings] = self.rows["episode"][self._newest_positions(rings)]
+            storage._fill(name, arrays["episodes"], arrays[name])
+        rings = np.flatnonzero(storage.ring_added)
+        storage.ring_newest_episode[rings] = storage.rows["episode"][storage._newest_positions(rings)]
+        return storage
 
     def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
         """Set some entries of an array; raise ValueError if the values have another type or shape than these."""
@@ -398,10 +377,8 @@ class Storage:
         target[indices] = values
 
     def __reduce__(self) -> tuple:
-        """Return what pickle stores: the arguments of the constructor and the state."""
-        return Storage, (self.capacity, self.n_envs, self.layout), self.state_dict()
-
-    __setstate__ = load_state_dict
+        """Return what pickle stores: the arrays without their unused parts."""
+        return Storage.from_state_dict, (self.layout, self.state_dict())
 
 
 def copy_into(values: Any, array: NDArray) -> None:
