@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.her.reward_and_done import RewardAndDone
-from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 from rlher.her.strategies import GoalRequest, Strategy, transitions_of
 
 
@@ -47,79 +47,67 @@ class Relabeller:
 
     def relabel(self, ids: Ids, n_real: int, rng: np.random.Generator) -> RelabelledBatch:
         """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
-        has_parts = self.storage.layout.goal_parts > 1
+        storage = self.storage
+        has_parts = storage.layout.goal_parts > 1
         # With relay sub-goals the goal may change within a step: the row's goal is that of before the step, but its
         # reward belongs to that of after it. So transitions that keep their goals need new rewards, too.
-        first_recomputed = 0 if has_parts else n_real
-        if first_recomputed < len(ids):
+        n_unchanged = 0 if has_parts else n_real
+        if n_unchanged < len(ids):
             # Observe up to the last transition that a return can reach. This changes rows, which are copied below.
-            self.reward_and_done.observe_new(ids[first_recomputed:] + self.n_steps - 1)
-        positions = self.storage.positions(ids)
-        rows = self.storage.rows_at(positions)
-        new_goals = self._new_goals(ids[n_real:], rows["episode"][n_real:], rng)
-        rows["obs"][DESIRED_GOAL][n_real:] = new_goals
-        # `new_goals` have the environment's precision, on which a reward may depend; goals in `rows` may be float32.
-        goals = rows["obs"][DESIRED_GOAL] if has_parts else new_goals
+            self.reward_and_done.observe_new(ids[n_unchanged:] + self.n_steps - 1)
+        positions = storage.positions(ids)
+        rows = storage.rows_at(positions)
+        goals = self._sample_goals(ids[n_real:], rows["episode"][n_real:], rng)
+        rows["obs"][DESIRED_GOAL][n_real:] = goals
+        if has_parts:
+            goals = rows["obs"][DESIRED_GOAL]
 
-        rewards, dones, last_ids, discounts = self._returns(ids, positions, rows, goals, first_recomputed)
-        next_obs = self.storage.next_obs(last_ids, rows["episode"])
-        next_obs[DESIRED_GOAL][first_recomputed:] = goals
+        if self.n_steps == 1:
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals)
+            last_ids, discounts = ids, None
+        else:
+            rewards, dones, n_summed = self._returns(ids, rows["episode"], goals)
+            last_ids, discounts = ids + n_summed - 1, (self.gamma**n_summed).astype(np.float32)
+        next_obs = storage.next_obs(last_ids, rows["episode"])
+        next_obs[DESIRED_GOAL][n_unchanged:] = goals
         return RelabelledBatch(rows, next_obs, rewards, dones, discounts)
 
-    def _new_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
-        """Return the goals (n, …) that the strategy chooses for transitions of these (n,) episodes."""
+    def _sample_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
+        """Return new goals (n, …) for transitions of these (n,) episodes.
+
+        They have the environment's precision, on which a reward may depend; observations may be float32.
+        """
         storage = self.storage
         if not len(ids):
             return storage.next_achieved[:0]
-        chosen = self.strategy(GoalRequest(ids, episodes, storage, rng))
-        positions = storage.positions(transitions_of(chosen))
+        goal_ids = self.strategy(GoalRequest(ids, episodes, storage, rng))
+        positions = storage.positions(transitions_of(goal_ids))
         goals = storage.next_achieved.take(positions, axis=0)
         if storage.layout.goal_parts > 1:
             goals = keep_one_part(goals, storage.layout.goal_parts, rng)
-        is_desired = chosen < 0
+        is_desired = goal_ids < 0
         if is_desired.any():  # desired goals have a single part already
             goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
         return goals
 
     def _returns(
-        self, ids: Ids, positions: Positions, rows: NDArray, goals: NDArray, first_recomputed: int
-    ) -> tuple[NDArray, NDArray, Ids, NDArray | None]:
-        """Return the (batch,) returns, their dones, the ids of their last transitions, and their discounts.
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray
+    ) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
+        """Return the (batch,) returns of several steps, their dones, and the numbers of their steps.
 
-        A return of several steps stops at the episode's newest transition, and at the first step that is done under its
-        goal. With hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
+        A return stops at the episode's newest transition, and at the first step that is done under its goal. With
+        hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
 
-        :param goals: the goals under which rewards and dones are recomputed, of transition ``first_recomputed`` of the
-            batch and all after it.
+        :param goals: (m, …) goals of the last m transitions of the batch; the others keep their rewards.
         """
-        if self.n_steps == 1:
-            return *self._rewards_and_dones(positions, rows, goals, first_recomputed), ids, None
-        steps = ids[:, None] + np.arange(self.n_steps)  # the transitions of each return
-        episode_ends = self.storage.episode_last_id.take(rows["episode"])[:, None]
-        step_positions = self.storage.positions(np.minimum(steps, episode_ends).reshape(-1))
-        step_rewards, step_dones = self._rewards_and_dones(
-            step_positions,
-            self.storage.rows_at(step_positions),
-            goals.repeat(self.n_steps, axis=0),
-            first_recomputed * self.n_steps,
+        step_ids = ids[:, None] + np.arange(self.n_steps)
+        last_ids = self.storage.episode_last_id.take(episodes)[:, None]
+        positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
+        rewards, dones = self.reward_and_done.rewards_and_dones(
+            positions, self.storage.rows_at(positions), goals.repeat(self.n_steps, axis=0)
         )
-        rewards, dones, taken = sum_rewards(
-            step_rewards.reshape(steps.shape), step_dones.reshape(steps.shape), steps <= episode_ends, self.gamma
-        )
-        return rewards, dones, ids + taken - 1, (self.gamma**taken).astype(np.float32)
-
-    def _rewards_and_dones(
-        self, positions: Positions, rows: NDArray, goals: NDArray, first_recomputed: int
-    ) -> tuple[NDArray, NDArray]:
-        """Return the (n,) rewards and dones of transitions, stored ones and, from ``first_recomputed`` on, new ones."""
-        rewards = rows["reward"].copy()
-        dones = rows["terminated"].astype(np.float32)
-        if len(goals):
-            recomputed = slice(first_recomputed, None)
-            rewards[recomputed], dones[recomputed] = self.reward_and_done.rewards_and_dones(
-                positions[recomputed], rows[recomputed], goals
-            )
-        return rewards, dones
+        shape = step_ids.shape
+        return sum_rewards(rewards.reshape(shape), dones.reshape(shape), step_ids <= last_ids, self.gamma)
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
@@ -130,22 +118,22 @@ def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArr
     :param goals: (n, parts × size).
     """
     count = len(goals)
-    chosen = (rng.random(count) * parts).astype(np.int64)
-    is_kept = np.arange(parts) == chosen[:, None]
+    kept_part = (rng.random(count) * parts).astype(np.int64)
+    is_kept = np.arange(parts) == kept_part[:, None]
     return np.where(is_kept[:, :, None], goals.reshape(count, parts, -1), 0).reshape(goals.shape)
 
 
 def sum_rewards(
-    rewards: NDArray, dones: NDArray, inside: NDArray, gamma: float
+    rewards: NDArray, dones: NDArray, is_in_episode: NDArray, gamma: float
 ) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
     """Return (n,) discounted returns, dones and numbers of steps.
 
     :param rewards: (n, steps).
     :param dones: (n, steps); a return ends with the first done.
-    :param inside: (n, steps) whether the step belongs to the episode; the first does.
+    :param is_in_episode: (n, steps) whether the step belongs to the episode; the first does.
     :param gamma: discount.
     """
-    done_before = np.cumsum(dones, axis=1) - dones > 0
-    taken = inside & ~done_before
-    returns = (rewards * taken) @ gamma ** np.arange(rewards.shape[1])
-    return returns.astype(np.float32), (dones * taken).max(axis=1), taken.sum(axis=1)
+    is_done_before = np.cumsum(dones, axis=1) - dones > 0
+    is_summed = is_in_episode & ~is_done_before
+    returns = (rewards * is_summed) @ gamma ** np.arange(rewards.shape[1])
+    return returns.astype(np.float32), (dones * is_summed).max(axis=1), is_summed.sum(axis=1)

@@ -160,16 +160,23 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def rewards_and_dones(self, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Bools]:
-        """Return the rewards and dones of transitions under new goals.
+    def rewards_and_dones(self, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Floats]:
+        """Return the (n,) rewards and dones of transitions, the last of which have new goals.
 
         :param positions: (n,) of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
-        :param goals: (n, …) the new goals.
+        :param goals: (m, …) goals of the last m transitions; the others keep their rewards and dones.
         """
-        goal_rewards = self._compute_reward(positions, goals)
-        rewards = goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards
-        return rewards, self.done(goal_rewards, rows)
+        rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
+        if len(goals):
+            with_goals = slice(len(rows) - len(goals), None)
+            rows = rows[with_goals]
+            goal_rewards = self._compute_reward(positions[with_goals], goals)
+            rewards[with_goals] = (
+                goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards
+            )
+            dones[with_goals] = self.done(goal_rewards, rows)
+        return rewards, dones
 
     def done(self, goal_rewards: Floats, rows: NDArray) -> Bools:
         """Return (n,) ``done`` of transitions under new goals.
