@@ -67,7 +67,7 @@ class Relabeller:
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self._returns(ids, rows["episode"], goals)
-            last_ids, discounts = ids + n_summed - 1, (self.gamma**n_summed).astype(np.float32)
+            last_ids, discounts = ids + n_summed - 1, self.gamma**n_summed
         next_obs = storage.next_obs(last_ids, rows["episode"])
         next_obs[DESIRED_GOAL][n_unchanged:] = goals
         return RelabelledBatch(rows, next_obs, rewards, dones, discounts)

@@ -293,44 +293,32 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        indices = ids if self.priority.uses_td_errors() else None
-        return self._samples(ids, n_real, env, weights, demonstrations, indices)
+        return self._samples(ids, n_real, env)._replace(
+            weights=None if weights is None else self._column(weights),
+            indices=ids if self.priority.uses_td_errors() else None,
+            demonstrations=demonstrations,
+        )
 
-    def _samples(
-        self,
-        ids: Ids,
-        n_real: int,
-        env: VecNormalize | None,
-        weights: NDArray | None = None,
-        demonstrations: slice | None = None,
-        indices: Ids | None = None,
-    ) -> HerReplayBufferSamples:
-        """Return transitions as tensors, of which all but the first ``n_real`` get new goals.
-
-        :param weights: (batch,) importance weights.
-        :param demonstrations: which of the transitions are demonstrations.
-        :param indices: what :meth:`update_priorities` takes.
-        """
+    def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
         relabelled = self.relabeller.relabel(ids, n_real, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
             return {key: self.to_torch(value) for key, value in obs.items()}
 
-        def column(values: NDArray | None) -> th.Tensor | None:
-            return None if values is None else self.to_torch(values.astype(np.float32).reshape(-1, 1))
-
         return HerReplayBufferSamples(
             observations=tensors(relabelled.rows["obs"]),
             actions=self.to_torch(relabelled.rows["action"]),
             next_observations=tensors(relabelled.next_obs),
-            dones=self.to_torch(relabelled.dones.reshape(-1, 1)),
-            rewards=self.to_torch(self._normalize_reward(relabelled.rewards.reshape(-1, 1), env)),
-            discounts=column(relabelled.discounts),
-            weights=column(weights),
-            indices=indices,
-            demonstrations=demonstrations,
+            dones=self._column(relabelled.dones),
+            rewards=self._column(self._normalize_reward(relabelled.rewards, env)),
+            discounts=None if relabelled.discounts is None else self._column(relabelled.discounts),
         )
+
+    def _column(self, values: NDArray) -> th.Tensor:
+        """Return (batch,) numbers as a tensor (batch, 1)."""
+        return self.to_torch(values.astype(np.float32, copy=False).reshape(-1, 1))
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
         """Return an array as a tensor on the buffer's device; ``copy`` is ignored. On the CPU they share memory."""
