@@ -17,12 +17,9 @@ def compile_with_fallback(function: Callable) -> Callable:
     :param function: changes nothing in place, so that it can be called again after a failure.
     """
     compiled: Callable | None = None
-    has_failed = False
 
     def call(*args: Any) -> Any:
-        nonlocal compiled, has_failed
-        if has_failed:
-            return function(*args)
+        nonlocal compiled
         try:
             compiled = compiled or _compile(function)
             return compiled(*args)
@@ -30,7 +27,7 @@ def compile_with_fallback(function: Callable) -> Callable:
             reason = describe_error(error)
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
-        has_failed = True
+        compiled = function
         warn(f"losses are not compiled ({reason}).")
         return result
 
