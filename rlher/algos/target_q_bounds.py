@@ -25,25 +25,17 @@ def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None,
     if value is None:
         return None
     if value == "auto":
-        return _from_reward_range(reward_range, gamma)
-    if (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and all(bound is None or (isinstance(bound, int | float) and math.isfinite(bound)) for bound in value)
-    ):
+        low, high = reward_range if reward_range and gamma < 1.0 else (None, None)
+        low = None if low is None else min(low, 0.0) / (1.0 - gamma)
+        high = None if high is None else max(high, 0.0) / (1.0 - gamma)
+    elif isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_bound, value)):
         low, high = value
         if low is not None and high is not None and low >= high:
             raise UserError(f"algo.target_q_bounds={value} has a low bound that is not below the high one; swap them.")
-        return None if low is None and high is None else (low, high)
-    raise UserError(f"algo.target_q_bounds={value!r} is not valid; use auto, null, or a pair such as [-20, 0].")
+    else:
+        raise UserError(f"algo.target_q_bounds={value!r} is not valid; use auto, null, or a pair such as [-20, 0].")
+    return None if low is None and high is None else (low, high)
 
 
-def _from_reward_range(reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
-    if reward_range is None or gamma == 1.0:
-        return None
-    low, high = reward_range
-    bounds = (
-        None if low is None else min(low, 0.0) / (1.0 - gamma),
-        None if high is None else max(high, 0.0) / (1.0 - gamma),
-    )
-    return None if bounds == (None, None) else bounds
+def _is_bound(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and math.isfinite(value))
