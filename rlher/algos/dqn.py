@@ -7,6 +7,7 @@ from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
 from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
+from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 
@@ -36,10 +37,10 @@ class DQN(FastUpdate, stable_baselines3.DQN):
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the Huber loss towards the maximum over actions of the target network."""
         with th.no_grad():
-            next_values = self.apply_network(self.q_net_target.q_net, batch.next_obs)
+            next_values = apply_network(self.q_net_target.q_net, batch.next_obs, self.bf16)
             value = self.clamp_target_q(next_values).amax(dim=1, keepdim=True)
             target = batch.rewards + batch.discounts * value
-        values = self.apply_network(self.q_net.q_net, batch.obs).gather(1, batch.actions.long())
+        values = apply_network(self.q_net.q_net, batch.obs, self.bf16).gather(1, batch.actions.long())
         return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from stable_baselines3.common.policies import BaseModel
-from torch import nn
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.networks import apply_in_bf16, has_batchable_layers, make_feature_fn, vector_keys
+from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
@@ -184,10 +183,6 @@ class FastUpdate(GoalAlgorithm):
     def clamp_target_q(self, values: th.Tensor) -> th.Tensor:
         """Return values of the target network, clamped to ``target_q_bounds``."""
         return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
-
-    def apply_network(self, network: nn.Module, x: th.Tensor) -> th.Tensor:
-        """Return a network's output in a loss for x (batch, inputs), see ``bf16``."""
-        return apply_in_bf16(network, x) if self.bf16 else network(x)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
         """Return ``function``, compiled if ``compile`` is set; it must change nothing in place."""

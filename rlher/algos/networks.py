@@ -27,9 +27,8 @@ class BatchedMLP:
     The networks' parameters become views of the stacked tensors: a change of one is a change of the other, and
     optimizers, checkpoints and ``state_dict`` need no adaptation.
 
-    :param networks: sequences of ``Linear``, ``LayerNorm`` and elementwise modules, all with the same layers.
+    :param networks: sequences of layers that are all batchable (:func:`is_batchable`), the same in each network.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
-    :raises TypeError: a layer cannot be batched, see :func:`is_batchable`.
     """
 
     def __init__(self, networks: Sequence[nn.Module], bf16: bool = False) -> None:
@@ -38,8 +37,6 @@ class BatchedMLP:
         self.parameters: list[nn.Parameter] = []
         self.stacked: list[th.Tensor] = []
         for layers in zip(*(network.children() for network in networks), strict=True):
-            if not is_batchable(layers[0]):
-                raise TypeError(f"{type(layers[0]).__name__} cannot be batched.")
             for parts in zip(*(layer.parameters() for layer in layers), strict=True):
                 stacked = th.stack([part.detach() for part in parts])
                 for part, view in zip(parts, stacked, strict=True):
@@ -90,15 +87,18 @@ def is_batchable(layer: nn.Module) -> bool:
     return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
 
 
-def apply_in_bf16(network: nn.Module, x: th.Tensor) -> th.Tensor:
-    """Return a network's output for x (batch, inputs), in float32, with wide layers computed in bf16.
+def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
+    """Return a network's output for x (batch, inputs), in float32.
 
     :param network: a layer, or a sequence of layers.
+    :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     """
+    if not bf16:
+        return network(x)
     layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
     for layer in layers:
         if isinstance(layer, nn.Linear):
-            dtype = layer_dtype(layer, layers)
+            dtype = layer_dtype(layer, layers, bf16)
             x = F.linear(x.to(dtype), layer.weight.to(dtype), layer.bias.to(dtype))
         else:
             x = layer(x)

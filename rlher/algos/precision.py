@@ -36,7 +36,7 @@ def has_fast_bf16(device: th.device) -> bool:
     return device.type == "cpu" and is_fast
 
 
-def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool = True) -> th.dtype:
+def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool) -> th.dtype:
     """Return the dtype in which a layer of a network is computed; the weights stay float32.
 
     :param layers: layers of the network. The last one, and narrow ones, are computed in float32: bf16 would round a Q

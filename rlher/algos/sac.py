@@ -1,15 +1,14 @@
 """Soft actor-critic."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import stable_baselines3
 import torch as th
-from torch import nn
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.fast_update import LoggedValues, UpdateBatch
+from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
@@ -94,7 +93,7 @@ class SACBase(ActorCritic):
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
-        mean, log_std = self._gaussian(obs, self.apply_network)
+        mean, log_std = self._gaussian(obs, self.bf16)
         actions = th.tanh(mean + noise * log_std.exp())
         # Log-density of a Gaussian at mean + noise * std, minus the log-determinant of the squashing.
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
@@ -102,16 +101,14 @@ class SACBase(ActorCritic):
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the mean action, or a sampled one."""
-        mean, log_std = self._gaussian(obs, nn.Module.__call__)  # in float32
+        mean, log_std = self._gaussian(obs, bf16=False)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
-    def _gaussian(self, obs: th.Tensor, apply: Callable[..., th.Tensor]) -> tuple[th.Tensor, th.Tensor]:
-        """Return mean and logarithm of the standard deviation of the actions before squashing.
-
-        :param apply: evaluates a network on a batch: ``apply_network`` in a loss.
-        """
-        latent = apply(self.actor.latent_pi, obs)
-        return apply(self.actor.mu, latent), apply(self.actor.log_std, latent).clamp(LOG_STD_MIN, LOG_STD_MAX)
+    def _gaussian(self, obs: th.Tensor, bf16: bool) -> tuple[th.Tensor, th.Tensor]:
+        """Return mean and logarithm of the standard deviation of the actions before squashing."""
+        latent = apply_network(self.actor.latent_pi, obs, bf16)
+        log_std = apply_network(self.actor.log_std, latent, bf16)
+        return apply_network(self.actor.mu, latent, bf16), log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 
 
 class SAC(SACBase, stable_baselines3.SAC):

@@ -9,6 +9,7 @@ from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.fast_update import LoggedValues, UpdateBatch
+from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 
@@ -60,7 +61,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
         with th.no_grad():
-            actions = (self.apply_network(self.actor_target.mu, batch.next_obs) + batch.next_noise).clamp(-1, 1)
+            actions = apply_network(self.actor_target.mu, batch.next_obs, self.bf16)
+            actions = (actions + batch.next_noise).clamp(-1, 1)
             value = self.target_q_values(batch, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
         errors = self.q_values(batch) - target
@@ -68,7 +70,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the negated value of the actor's actions plus the action penalty."""
-        actions = self.apply_network(self.actor.mu, batch.obs)
+        actions = apply_network(self.actor.mu, batch.obs, self.bf16)
         action_penalty = self.action_l2 * (actions**2).mean()
         value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))
         return action_penalty - value.mean(), {}
