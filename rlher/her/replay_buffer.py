@@ -284,7 +284,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         ids, weights = checked_sample(self.priority, batch_size, self.rng)
         n_real = self._n_real(batch_size)
         demonstrations = None
-        if self.storage.has_demonstrations and self.demonstration_fraction > 0 and batch_size > 1:
+        if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block by demonstrations: at least one transition, and never a whole batch.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
             # The block lies across index `n_real`, so that the same share of the demonstrations keeps its goals.
@@ -334,7 +334,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
         :raises RuntimeError: there are no demonstrations.
         """
-        if not self.storage.has_demonstrations:
+        if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
         return self._samples(ids, batch_size, env)

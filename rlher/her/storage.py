@@ -232,11 +232,6 @@ class Storage:
         return sum(self._counts.tolist()[: self.n_envs])
 
     @property
-    def has_demonstrations(self) -> bool:
-        """Whether there are demonstrations."""
-        return self.demonstration_steps > 0
-
-    @property
     def _counts(self) -> NDArray[np.int64]:
         """For each ring, transitions stored."""
         return np.minimum(self.ring_added, self.ring_sizes)
