@@ -64,9 +64,18 @@ def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
     :param venv: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
+    buffer_arguments = asdict(config.her) | {
+        "goal_mix": config.her.goal_mix or None,
+        "gamma": config.algo.gamma,
+        "ends_on_success": config.env.ends_on_success,
+        "success_reward": config.env.training_success_reward,
+        "seed": config.seed,
+        "demonstration_fraction": config.demos.fraction,
+        "goal_parts": config.env.goal_parts,
+    }
     arguments: dict[str, Any] = dict(
         replay_buffer_class=HerReplayBuffer,
-        replay_buffer_kwargs=_buffer_arguments(config),
+        replay_buffer_kwargs=buffer_arguments,
         seed=config.seed,
         overlap=config.engine.overlap,
         compile=config.engine.compile == "on",
@@ -84,21 +93,6 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Goa
     if hasattr(model, "exploration_final_eps"):  # of DQN, for actions that are not deterministic
         model.exploration_rate = model.exploration_final_eps  # type: ignore[attr-defined]
     return model
-
-
-def _buffer_arguments(config: TrainConfig) -> dict[str, Any]:
-    env = config.env
-    arguments = asdict(config.her)
-    arguments.update(
-        goal_mix=config.her.goal_mix or None,
-        gamma=config.algo.gamma,
-        ends_on_success=env.ends_on_success,
-        success_reward=env.training_success_reward,
-        seed=config.seed,
-        demonstration_fraction=config.demos.fraction,
-        goal_parts=env.goal_parts,
-    )
-    return arguments
 
 
 def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> GoalAlgorithm:

@@ -41,11 +41,11 @@ class ObservationNormalizer(nn.Module):
         self.shapes = {key: space.shape or () for key, space in observation_space.items() if _is_float_vector(space)}
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
         self._clip = clip
-        total = 0
-        entries = {}
-        for key, size in zip(self.shapes, self.sizes, strict=True):
-            entries[key] = np.arange(total, total + size)
-            total += size
+        total = sum(self.sizes)
+        ends = np.cumsum(self.sizes, dtype=int)
+        entries = {
+            key: np.arange(end - size, end) for key, size, end in zip(self.shapes, self.sizes, ends, strict=True)
+        }
         has_goals = all(key in entries for key in GOALS)
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
