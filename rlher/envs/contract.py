@@ -242,7 +242,7 @@ def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) 
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    problem = batch_problem(env.compute_reward, achieved, desired, [{}] * len(steps))  # as in training
+    problem = batch_problem(env.compute_reward, achieved, desired)
     if problem is None:
         yield Finding("ok", "compute_reward takes batches")
     else:

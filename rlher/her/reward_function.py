@@ -1,7 +1,7 @@
 """``compute_reward`` of an environment, called on batches."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class RewardFunction:
 
     def __init__(self, compute_reward: Callable[..., Any]) -> None:
         self.compute_reward = compute_reward
-        self._vectorised: bool | None = None
+        self._is_vectorised: bool | None = None
 
     def __call__(self, achieved: NDArray, desired: NDArray) -> Floats:
         """Return the (n,) rewards of n pairs of goals; the function gets empty infos.
@@ -44,37 +44,33 @@ class RewardFunction:
         count = len(achieved)
         if count == 0:
             return np.zeros(0)
-        infos: list[dict] = [{}] * count
-        is_vectorised = self._vectorised
+        is_vectorised = self._is_vectorised
         if is_vectorised is None:
-            first = slice(CHECKED_ROWS)
-            problem = batch_problem(self.compute_reward, achieved[first], desired[first], infos[first])
+            problem = batch_problem(self.compute_reward, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS])
             if problem is not None:
                 warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
             is_vectorised = problem is None
         if is_vectorised:
-            rewards = np.asarray(self.compute_reward(achieved, desired, infos)).reshape(count)
+            rewards = np.asarray(self.compute_reward(achieved, desired, [{}] * count)).reshape(count)
         else:
-            rewards = _row_by_row(self.compute_reward, achieved, desired, infos)
-        self._vectorised = is_vectorised  # only now: if the function raised, nothing is known
+            rewards = _row_by_row(self.compute_reward, achieved, desired)
+        self._is_vectorised = is_vectorised  # only now: if the function raised, nothing is known
         return rewards
 
 
-def batch_problem(
-    compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
-) -> str | None:
+def batch_problem(compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray) -> str | None:
     """Return what ``compute_reward`` does wrong on a batch of goals; None: it returns the rewards of single calls."""
     count = max(2, len(achieved))
     while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
         count += 1
-    rows = [row % len(achieved) for row in range(count)]
-    batch = achieved[rows], desired[rows], [infos[row] for row in rows]
+    rows = np.arange(count) % len(achieved)
+    achieved, desired = achieved[rows], desired[rows]
     try:
-        together = np.asarray(compute_reward(*batch), dtype=np.float64)
+        together = np.asarray(compute_reward(achieved, desired, [{}] * count), dtype=np.float64)
     except Exception as error:
         return f"a batch of goals raises {describe_error(error.__cause__ or error)}"
     try:
-        single = _row_by_row(compute_reward, *batch)
+        single = _row_by_row(compute_reward, achieved, desired)
     except Exception:
         return None  # takes batches only
     if together.size != count:
@@ -84,8 +80,6 @@ def batch_problem(
     return None
 
 
-def _row_by_row(
-    compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray, infos: Sequence[dict]
-) -> Floats:
-    rewards = [compute_reward(*row) for row in zip(achieved, desired, infos, strict=True)]
+def _row_by_row(compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray) -> Floats:
+    rewards = [compute_reward(*goals, {}) for goals in zip(achieved, desired, strict=True)]
     return np.array([np.asarray(reward, dtype=np.float64).reshape(()) for reward in rewards])
