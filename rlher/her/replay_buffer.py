@@ -352,15 +352,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     # ---------------------------------------------------------------------------------- environment and pickle
 
-    def set_env(self, env: VecEnv) -> None:
-        """Give a loaded buffer the environment whose ``compute_reward`` it calls.
-
-        :raises ValueError: it already has one.
-        """
-        if self.env is not None:
-            raise ValueError("Trying to set env of already initialized environment.")
-        self.env = env
-
     def _compute_reward(self, *arguments: Any) -> Any:
         """Call the given ``compute_reward``, or that of the present environment; see :meth:`set_env`."""
         if self.compute_reward is not None:
@@ -405,8 +396,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment and a reward function that belongs to one."""
-        state = self.__dict__.copy()
-        del state["env"]
+        state: dict[str, Any] = super().__getstate__()
         if hasattr(self.compute_reward, "__self__"):
             state["compute_reward"] = None
         return state
