@@ -84,7 +84,7 @@ def is_batchable(layer: nn.Module) -> bool:
         return layer.elementwise_affine and layer.bias is not None
     if isinstance(layer, nn.modules.dropout._DropoutNd | nn.RReLU):
         return False
-    return not any(True for _ in layer.parameters()) and not any(True for _ in layer.buffers())
+    return not [*layer.parameters(), *layer.buffers()]
 
 
 def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
@@ -143,11 +143,10 @@ def _is_vector(space: spaces.Space) -> bool:
 
 def has_batchable_layers(network: BaseModel) -> bool:
     """Return whether a network's features have no parameters and all its layers are batchable."""
-    extractor = network.features_extractor
-    inner: Any = extractor.extractor if isinstance(extractor, NormalizedExtractor) else extractor
-    if any(True for _ in inner.parameters()):
+    extractor: Any = network.features_extractor
+    if [*extractor.parameters()]:
         return False
-    leaves = [module for module in network.modules() if not any(True for _ in module.children())]
+    leaves = [module for module in network.modules() if not [*module.children()]]
     return all(isinstance(layer, ObservationNormalizer) or is_batchable(layer) for layer in leaves)
 
 
