@@ -125,9 +125,9 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         if self.policy.training:  # after an update of Stable-Baselines3
             self.policy.set_training_mode(False)
         n_envs = env.num_envs
-        steps = episodes = 0
+        num_collected_steps = num_collected_episodes = 0
         callback.on_rollout_start()
-        while should_collect_more_steps(train_freq, steps, episodes):
+        while should_collect_more_steps(train_freq, num_collected_steps, num_collected_episodes):
             actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)
             try:
                 env.step_async(actions)
@@ -139,7 +139,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
             self.update_normalizer(new_obs)
 
             self.num_timesteps += n_envs
-            steps += 1
+            num_collected_steps += 1
             callback.update_locals(locals())
             continues = callback.on_step()
             self._update_info_buffer(infos, dones)
@@ -147,7 +147,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             for index in dones.nonzero()[0].tolist():
-                episodes += 1
+                num_collected_episodes += 1
                 self._episode_num += 1
                 if action_noise is not None:
                     action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
@@ -156,9 +156,9 @@ class GoalAlgorithm(OffPolicyAlgorithm):
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
             if not continues:  # after the transition is stored: a checkpoint repeats the actions of stored steps only
-                return RolloutReturn(steps * n_envs, episodes, continue_training=False)
+                return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=False)
         callback.on_rollout_end()
-        return RolloutReturn(steps * n_envs, episodes, continue_training=True)
+        return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=True)
 
     def start_new_episodes(self, reset: Callable[[], Any]) -> None:
         """Truncate the running episodes and start new ones.

@@ -207,8 +207,8 @@ class Energy(Priority):
         sums = np.cumsum(self._weights(episodes))
         points = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
         points = np.minimum(points, np.nextafter(sums[-1], 0.0))  # rounding may give the total, which is in no share
-        chosen = episodes[np.searchsorted(sums, points, side="right")]
-        first, last = self.storage.episode_first_id[chosen], self.storage.episode_last_id[chosen]
+        sampled = episodes[np.searchsorted(sums, points, side="right")]
+        first, last = self.storage.episode_first_id[sampled], self.storage.episode_last_id[sampled]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
     def _episodes(self) -> NDArray[np.int64]:

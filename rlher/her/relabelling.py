@@ -1,7 +1,6 @@
 """Relabel transitions: sample new goals, recompute reward and done, sum rewards over steps."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,23 +8,6 @@ from numpy.typing import NDArray
 from rlher.her.reward_and_done import RewardAndDone
 from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 from rlher.her.strategies import GoalRequest, Strategy, transitions_of
-
-
-class RelabelledBatch(NamedTuple):
-    """Transitions under their new goals.
-
-    :param rows: (batch,) of ``Storage.rows``, with the new goals in ``obs``.
-    :param next_obs: (batch,) packed observations after the last step of the return, with the new goals.
-    :param rewards: (batch,) sums of up to ``n_steps`` discounted rewards.
-    :param dones: (batch,) 1 where nothing is bootstrapped.
-    :param discounts: (batch,) discounts of the bootstrapped values; None: ``gamma``, because returns have one step.
-    """
-
-    rows: NDArray
-    next_obs: NDArray
-    rewards: NDArray
-    dones: NDArray
-    discounts: NDArray | None
 
 
 @dataclass
@@ -45,8 +27,15 @@ class Relabeller:
     n_steps: int
     gamma: float
 
-    def relabel(self, ids: Ids, n_real: int, rng: np.random.Generator) -> RelabelledBatch:
-        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids."""
+    def relabel(
+        self, ids: Ids, n_real: int, rng: np.random.Generator
+    ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray | None]:
+        """Give new goals to all but the first ``n_real`` of the transitions with these (batch,) ids.
+
+        :return: (batch,) each: packed rows with their goals in ``obs``; packed observations after the last step of the
+            return, with the same goals; sums of up to ``n_steps`` discounted rewards; dones, 1 where nothing is
+            bootstrapped; discounts of the bootstrapped values, None with one step, because all are ``gamma``.
+        """
         storage = self.storage
         has_parts = storage.layout.goal_parts > 1
         # With relay sub-goals the goal may change within a step: the row's goal is that of before the step, but its
@@ -62,15 +51,15 @@ class Relabeller:
         if has_parts:
             goals = rows["obs"][DESIRED_GOAL]
 
+        last_ids, discounts = ids, None
         if self.n_steps == 1:
             rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals)
-            last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self._returns(ids, rows["episode"], goals)
             last_ids, discounts = ids + n_summed - 1, self.gamma**n_summed
         next_obs = storage.next_obs(last_ids, rows["episode"])
         next_obs[DESIRED_GOAL][n_unchanged:] = goals
-        return RelabelledBatch(rows, next_obs, rewards, dones, discounts)
+        return rows, next_obs, rewards, dones, discounts
 
     def _sample_goals(self, ids: Ids, episodes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
         """Return new goals (n, …) for transitions of these (n,) episodes.

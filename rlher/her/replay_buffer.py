@@ -301,19 +301,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
-        relabelled = self.relabeller.relabel(ids, n_real, self.rng)
+        rows, next_obs, rewards, dones, discounts = self.relabeller.relabel(ids, n_real, self.rng)
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
             return {key: self.to_torch(value) for key, value in obs.items()}
 
         return HerReplayBufferSamples(
-            observations=tensors(relabelled.rows["obs"]),
-            actions=self.to_torch(relabelled.rows["action"]),
-            next_observations=tensors(relabelled.next_obs),
-            dones=self._column(relabelled.dones),
-            rewards=self._column(self._normalize_reward(relabelled.rewards, env)),
-            discounts=None if relabelled.discounts is None else self._column(relabelled.discounts),
+            observations=tensors(rows["obs"]),
+            actions=self.to_torch(rows["action"]),
+            next_observations=tensors(next_obs),
+            dones=self._column(dones),
+            rewards=self._column(self._normalize_reward(rewards, env)),
+            discounts=None if discounts is None else self._column(discounts),
         )
 
     def _column(self, values: NDArray) -> th.Tensor:

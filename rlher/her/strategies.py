@@ -163,10 +163,10 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
     if request.storage.n_transitions < start:
         return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
-    chosen = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
+    indices = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
     goals = np.empty(len(request), np.int64)
     for index, (strategy, _) in enumerate(strategies):
-        rows = np.flatnonzero(chosen == index)
+        rows = np.flatnonzero(indices == index)
         if rows.size:
             goals[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
     return goals
@@ -234,14 +234,14 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     """
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
-        chosen = np.asarray(returned)
+        goals = np.asarray(returned)
     what = describe_value(returned)
-    if chosen.shape == (len(request),) and chosen.dtype.kind in "iu":
-        chosen = chosen.astype(np.int64)  # computing with ids overflows smaller types
-        is_valid = request.storage.is_stored(transitions_of(chosen))
+    if goals.shape == (len(request),) and goals.dtype.kind in "iu":
+        goals = goals.astype(np.int64)  # computing with ids overflows smaller types
+        is_valid = request.storage.is_stored(transitions_of(goals))
         if is_valid.all():
-            return chosen
-        what = f"ids of transitions that are not stored, such as {chosen[~is_valid][0]}"
+            return goals
+        what = f"ids of transitions that are not stored, such as {goals[~is_valid][0]}"
     raise RunError(
         f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
         f"the {len(request)} requested goals. Those of an episode are from request.episode_first_ids to "
