@@ -65,7 +65,6 @@ def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
     buffer_arguments = asdict(config.her) | {
-        "goal_mix": config.her.goal_mix or None,
         "gamma": config.algo.gamma,
         "ends_on_success": config.env.ends_on_success,
         "success_reward": config.env.training_success_reward,

@@ -193,7 +193,7 @@ def resolve_strategy(
     :param gamma: discount of :func:`geometric`.
     :param kwargs: keyword arguments of the user's functions and classes, also of those in a mix.
     :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
-        ``"original"`` is :func:`original`. None: :data:`DEFAULT_MIX`.
+        ``"original"`` is :func:`original`. None or empty: :data:`DEFAULT_MIX`.
     :param mix_start: the ``start`` of :func:`mix`.
     :raises ValueError: no such strategy; in a mix also a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
@@ -201,7 +201,7 @@ def resolve_strategy(
     strategy = _resolve("her.goal_selection_strategy", name, gamma, kwargs)
     if strategy is not mix:
         return strategy
-    weights: Mapping[Any, float] = DEFAULT_MIX if mix_weights is None else mix_weights
+    weights: Mapping[Any, float] = mix_weights or DEFAULT_MIX
     parts = [original if part == ORIGINAL else _resolve("her.goal_mix", part, gamma, kwargs) for part in weights]
     strategies = list(zip(parts, weights.values(), strict=True))
     is_finite = all(0 <= weight < np.inf for weight in weights.values())
