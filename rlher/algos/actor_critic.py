@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch as th
 from stable_baselines3.common.noise import ActionNoise
-from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
@@ -61,10 +60,6 @@ class ActorCritic(FastUpdate):
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------- parts of an update
-
-    def networks(self) -> list[BaseModel]:
-        """Return actor and critics."""
-        return [self.actor, self.critic, self.critic_target]
 
     def optimizers(self) -> list[th.optim.Optimizer]:
         """Return the optimizers of actor and critics."""

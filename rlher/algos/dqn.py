@@ -3,7 +3,6 @@
 import numpy as np
 import stable_baselines3
 import torch as th
-from stable_baselines3.common.policies import BaseModel
 from torch.nn import functional as F
 
 from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
@@ -14,17 +13,13 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 class DQN(FastUpdate, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    def networks(self) -> list[BaseModel]:
-        """Return Q network and target network."""
-        return [self.q_net, self.q_net_target]
-
     def optimizers(self) -> list[th.optim.Optimizer]:
         """Return the Q network's optimizer."""
         return [self.policy.optimizer]
 
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
-        self._params = list(self.networks()[0].parameters())
+        self._params = list(self.q_net.parameters())
         self._optimizer = FusedOptimizer(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
@@ -55,10 +50,8 @@ class DQN(FastUpdate, stable_baselines3.DQN):
         return self.q_net.q_net(obs).argmax(dim=1)
 
 
-def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float | None) -> list[th.Tensor]:
+def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float) -> list[th.Tensor]:
     """Return gradients scaled to a total norm of at most ``max_norm``; ``clip_grad_norm_`` without in-place changes."""
-    if max_norm is None:
-        return list(gradients)
     norm = th.stack([gradient.norm() for gradient in gradients]).norm()
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     return [gradient * scale for gradient in gradients]

@@ -93,10 +93,6 @@ class FastUpdate(GoalAlgorithm):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def networks(self) -> list[BaseModel]:
-        """Return the networks that read observations; the first one selects actions."""
-        raise NotImplementedError
-
     def optimizers(self) -> list[th.optim.Optimizer]:
         """Return the optimizers."""
         raise NotImplementedError
@@ -122,7 +118,8 @@ class FastUpdate(GoalAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        if not all(has_batchable_layers(network) for network in self.networks()):
+        networks = [network for network in self.policy.children() if isinstance(network, BaseModel)]
+        if not all(map(has_batchable_layers, networks)):
             self.fallback_reason = (
                 "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
             )
@@ -130,7 +127,7 @@ class FastUpdate(GoalAlgorithm):
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         before = set(vars(self))
-        policy_network = self.networks()[0]
+        policy_network = networks[0]  # the actor, or the Q network
         self._features = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()

@@ -4,7 +4,6 @@ from typing import Any
 
 import stable_baselines3
 import torch as th
-from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
@@ -30,10 +29,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     ) -> None:
         self.action_l2, self.target_policy_noise_schedule = action_l2, target_policy_noise_schedule
         super().__init__(*args, **kwargs)
-
-    def networks(self) -> list[BaseModel]:
-        """Return actors and critics."""
-        return [self.actor, self.actor_target, self.critic, self.critic_target]
 
     def setup_update(self) -> None:
         """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters."""
