@@ -61,10 +61,6 @@ class ActorCritic(FastUpdate):
 
     # ------------------------------------------------------------------------------- parts of an update
 
-    def optimizers(self) -> list[th.optim.Optimizer]:
-        """Return the optimizers of actor and critics."""
-        return [self.actor.optimizer, self.critic.optimizer]
-
     def setup_update(self) -> None:
         """Batch the critics' weights and create the fused optimizers."""
         self.batched_critics = BatchedMLP(self.critic.q_networks, self.bf16)

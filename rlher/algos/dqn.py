@@ -13,10 +13,6 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 class DQN(FastUpdate, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    def optimizers(self) -> list[th.optim.Optimizer]:
-        """Return the Q network's optimizer."""
-        return [self.policy.optimizer]
-
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
         self._params = list(self.q_net.parameters())

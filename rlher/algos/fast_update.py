@@ -10,6 +10,7 @@ from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
+from rlher.algos.optimizer_steps import FusedOptimizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
@@ -93,12 +94,8 @@ class FastUpdate(GoalAlgorithm):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def optimizers(self) -> list[th.optim.Optimizer]:
-        """Return the optimizers."""
-        raise NotImplementedError
-
     def setup_update(self) -> None:
-        """Set up the state that ``update`` needs, after the networks are built."""
+        """Set attributes that ``update`` needs, after the networks are built; among them the fused optimizers."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -131,6 +128,7 @@ class FastUpdate(GoalAlgorithm):
         self._features = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
+        self._optimizers = [each.optimizer for each in vars(self).values() if isinstance(each, FusedOptimizer)]
         self.unsaved = [*self.unsaved, *vars(self).keys() - before]  # what follows from the networks
 
     def _needs_fast_update(self) -> list[str]:
@@ -147,7 +145,7 @@ class FastUpdate(GoalAlgorithm):
             super().train(gradient_steps, batch_size)
             return
         buffer: Any = self.replay_buffer
-        self._update_learning_rate(self.optimizers())
+        self._update_learning_rate(self._optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             samples = buffer.sample(batch_size, env=self._vec_normalize_env)

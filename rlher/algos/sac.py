@@ -28,11 +28,6 @@ class SACBase(ActorCritic):
     ent_coef_tensor: th.Tensor
     target_entropy: Any
 
-    def optimizers(self) -> list[th.optim.Optimizer]:
-        """Return the optimizers, including the entropy coefficient's if it is learnt."""
-        learnt = [self.ent_coef_optimizer] if self.ent_coef_optimizer is not None else []
-        return [*super().optimizers(), *learnt]
-
     def setup_update(self) -> None:
         """Batch the critics' weights and create the fused optimizers, including the entropy coefficient's."""
         super().setup_update()
