@@ -34,8 +34,8 @@ class RandomActions:
         probability = 1.0 if warm_up and self.hold > 1 else _begin_probability(self.share, self.hold)
         if probability == 0 and not self.steps_left.any():
             return []
-        begins = np.random.random(len(self.steps_left)) < probability
-        for env in np.flatnonzero(begins & (self.steps_left == 0)):
+        is_drawn = np.random.random(len(self.steps_left)) < probability
+        for env in np.flatnonzero(is_drawn & (self.steps_left == 0)):
             self.actions[env] = self.action_space.sample()
             self.steps_left[env] = self.hold
         replaced = np.flatnonzero(self.steps_left).tolist()

@@ -38,18 +38,18 @@ class Relabeller:
         """
         storage = self.storage
         has_parts = storage.layout.goal_parts > 1
-        # With relay sub-goals the goal may change within a step: the row's goal is that of before the step, but its
-        # reward belongs to that of after it. So transitions that keep their goals need new rewards, too.
+        # Relay sub-goals may change within a step. A row has the goal before the step, but its reward is for the goal
+        # after it. So transitions that keep their goals need new rewards.
         n_unchanged = 0 if has_parts else n_real
         if n_unchanged < len(ids):
-            # Observe up to the last transition that a return can reach. This changes rows, which are copied below.
+            # Up to the last transition that a return can reach. This changes rows in the storage, so it comes first.
             self.reward_and_done.observe_new(ids[n_unchanged:] + self.n_steps - 1)
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         goals = self._sample_goals(ids[n_real:], rows["episode"][n_real:], rng)
         rows["obs"][DESIRED_GOAL][n_real:] = goals
         if has_parts:
-            goals = rows["obs"][DESIRED_GOAL]
+            goals = rows["obs"][DESIRED_GOAL]  # also those that transitions keep
 
         last_ids, discounts = ids, None
         if self.n_steps == 1:

@@ -221,10 +221,10 @@ def _resolve(
         user_strategy = name if callable(name) else import_object(key, name)
         bound = bind_arguments(key, user_strategy, kwargs or {})
         return partial(_call_user_strategy, bound, getattr(user_strategy, "__name__", type(user_strategy).__name__))
-    known = (name.name if isinstance(name, Enum) else str(name)).lower()
-    if known not in STRATEGIES:
+    text = (name.name if isinstance(name, Enum) else str(name)).lower()
+    if text not in STRATEGIES:
         raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    return partial(geometric, gamma=gamma) if known == "geometric" else STRATEGIES[known]
+    return partial(geometric, gamma=gamma) if text == "geometric" else STRATEGIES[text]
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> GoalIds:
