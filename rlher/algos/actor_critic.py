@@ -123,10 +123,9 @@ class ActorCritic(FastUpdate):
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
-        buffer: Any = self.replay_buffer
         self._update_learning_rate([self.actor.optimizer])
         for _ in range(updates):
-            samples = buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
+            samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             distances, _ = self._squared_distances(self._features(samples.observations), samples.actions)
             loss = distances.mean()
             # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.

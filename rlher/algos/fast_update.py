@@ -133,8 +133,9 @@ class FastUpdate(GoalAlgorithm):
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
-        in_use = [name for name in self.loss_options if getattr(self, name) not in (0, "constant")]
-        ignored = [*(f"{name}={getattr(self, name)}" for name in in_use), *_overridden_methods(type(self))]
+        options = {name: getattr(self, name) for name in self.loss_options}
+        ignored = [f"{name}={value}" for name, value in options.items() if value not in (0, "constant")]
+        ignored += _overridden_methods(type(self))
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
@@ -144,17 +145,16 @@ class FastUpdate(GoalAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        buffer: Any = self.replay_buffer
         self._update_learning_rate(self._optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
-            samples = buffer.sample(batch_size, env=self._vec_normalize_env)
+            samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
             logged, errors = self.update(self._update_batch(samples), step)
             for name, value in logged.items():
                 history[name].append(value)
             if getattr(samples, "indices", None) is not None:
-                buffer.update_priorities(samples.indices, _error_per_transition(errors))
+                self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
@@ -186,12 +186,8 @@ class FastUpdate(GoalAlgorithm):
     # ------------------------------------------------------------------------------------------------- acting
 
     def predict(
-        self,
-        observation: Any,
-        state: tuple[np.ndarray, ...] | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
         """Return the same actions as Stable-Baselines3, in two thirds of the time if all keys are vectors."""
         if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)

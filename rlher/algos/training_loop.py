@@ -44,6 +44,9 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     """The statistics of the observations; None if they are not normalised."""
     random_actions: RandomActions | None = None
     """Replaces some of the agent's actions; None if the algorithm has no such option."""
+    env: Any  # set up by Stable-Baselines3, which declares that these three may be None
+    replay_buffer: Any
+    train_freq: Any
 
     def __init__(self, *args: Any, overlap: bool = False, **kwargs: Any) -> None:
         self.overlap = overlap
@@ -87,16 +90,16 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         if starts_anew:  # the environments were reset
             self.update_normalizer(self._last_obs)
         if self.overlap:
-            _require_local_rewards(self.env, self.replay_buffer)  # type: ignore[arg-type]
-        if self.train_freq.frequency < 1:  # type: ignore[union-attr]
+            _require_local_rewards(self.env, self.replay_buffer)
+        if self.train_freq.frequency < 1:
             raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
             rollout = self.collect_rollouts(
-                self.env,  # type: ignore[arg-type]
+                self.env,
                 callback=callback,
-                train_freq=self.train_freq,  # type: ignore[arg-type]
-                replay_buffer=self.replay_buffer,  # type: ignore[arg-type]
+                train_freq=self.train_freq,
+                replay_buffer=self.replay_buffer,
                 action_noise=self.action_noise,
                 learning_starts=self.learning_starts,
                 log_interval=log_interval,
@@ -165,7 +168,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
 
         :param reset: resets the environments and returns their observations.
         """
-        self.replay_buffer.storage.truncate_running()  # type: ignore[union-attr]
+        self.replay_buffer.storage.truncate_running()
         self._last_obs = reset()
         self.update_normalizer(self._last_obs)
         if self.random_actions is not None:

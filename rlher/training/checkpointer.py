@@ -146,7 +146,7 @@ class Checkpointer:
         (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
         if self._evaluations.best_model is not None:
             (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
-        model.replay_buffer.save(folder / BUFFER)  # type: ignore[union-attr]
+        model.replay_buffer.save(folder / BUFFER)
         actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
         observations: Any = model._last_obs
         np.savez(folder / ENV_ACTIONS, actions=actions, **{f"obs_{key}": value for key, value in observations.items()})
@@ -186,7 +186,7 @@ class Checkpointer:
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL
         self._evaluations.best_model = best.read_bytes() if best.exists() else None
-        model.replay_buffer.load(folder / BUFFER)  # type: ignore[union-attr]
+        model.replay_buffer.load(folder / BUFFER)
         with open_arrays(folder / ENV_ACTIONS) as stored:
             arrays = dict(stored)
         shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]

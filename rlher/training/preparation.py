@@ -134,6 +134,6 @@ def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
     if config.normalize.enabled:
         notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if stored := min(config.algo.buffer_size, config.total_timesteps):
-        size = stored * model.replay_buffer.storage.layout.transition_bytes  # type: ignore[union-attr]
+        size = stored * model.replay_buffer.storage.layout.transition_bytes
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
     return notes
