@@ -31,6 +31,7 @@ class ActorCritic(FastUpdate):
     actor: Any
     critic: Any
     critic_target: Any
+    random_actions: RandomActions
 
     def __init__(
         self,
@@ -165,7 +166,6 @@ class ActorCritic(FastUpdate):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        if self.random_actions is not None:
-            for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
-                stored[env] = self.policy.scale_action(actions[env])
+        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
+            stored[env] = self.policy.scale_action(actions[env])
         return actions, stored
