@@ -37,7 +37,7 @@ from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_info import SUCCESS_KEYS
 from rlher.evaluation import metrics
 from rlher.evaluation.chosen_model import ChosenModel
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode, play_episodes
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
@@ -107,29 +107,28 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     """
     run = chosen.run
     config = run.config
-    file = f"{_base_name(run)}.zip"
-    onnx = f"{_base_name(run)}.onnx" if with_onnx else None
+    name = _base_name(run)
+    files: dict[str, str | None] = {"model": f"{name}.zip", "onnx": f"{name}.onnx" if with_onnx else None}
     with closing(make_env(config.env)) as env:
         run_policy = chosen.load_policy(env)
         model, policy = build_sb3_model(chosen, DummyVecEnv([lambda: env]))
-        agent = {"model": file, **policy, **_describe_env(config.env)}
-        with (folder / file).open("wb") as stream:
+        agent = {"model": files["model"], **policy, **_describe_env(config.env)}
+        with (folder / f"{name}.zip").open("wb") as stream:
             model.save(stream)
         write_json(folder / "agent.json", agent)
         _require_same_actions(env, run_policy, play.load_policy(folder, agent, env))
-        if onnx is not None:
-            write_onnx(folder / onnx, model.policy, env.reset(seed=0)[0])
-            _require_same_actions(env, run_policy, OnnxPolicy(folder / onnx))
-        measured = _final_evaluation(chosen, env, run_policy)
+        if files["onnx"]:
+            write_onnx(folder / files["onnx"], model.policy, env.reset(seed=0)[0])
+            _require_same_actions(env, run_policy, OnnxPolicy(folder / files["onnx"]))
         notes = _notes(config, env)
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
-    video = CLIP if clip.is_file() else None
-    if video:
-        shutil.copyfile(clip, folder / video)
+    files["video"] = CLIP if clip.is_file() else None
+    if files["video"]:
+        shutil.copyfile(clip, folder / CLIP)
     (folder / "requirements.txt").write_text(_requirements(config.env, model))
-    (folder / "README.md").write_text(model_card(run, model, file, measured, notes, video, onnx))
+    (folder / "README.md").write_text(model_card(run, model, files, _final_evaluation(chosen), notes))
     return notes
 
 
@@ -199,10 +198,9 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
     play_episode(env, checked_policy, FINAL_SEED_OFFSET)
 
 
-def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict[str, Any]:
+def _final_evaluation(chosen: ChosenModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
-    episodes = eval_config.final_episodes
     seed = eval_config.seed + FINAL_SEED_OFFSET
     result = read_json(chosen.run.folder / RESULT)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
@@ -210,8 +208,8 @@ def _final_evaluation(chosen: ChosenModel, env: gym.Env, policy: Policy) -> dict
         values = {name: value for name, value in summary.items() if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
-    note(f"  evaluating the model in {episodes} episodes")
-    return {**metrics.summarize(list(play_episodes(env, policy, range(seed, seed + episodes)))), "seed": seed}
+    note(f"  evaluating the model in {eval_config.final_episodes} episodes")
+    return {**chosen.evaluate(eval_config.final_episodes, seed), "seed": seed}
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:

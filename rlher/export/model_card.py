@@ -21,21 +21,13 @@ LIBRARIES = {"stable_baselines3": "Stable-Baselines3", "sb3_contrib": "sb3-contr
 
 
 def model_card(
-    run: RunFolder,
-    model: OffPolicyAlgorithm,
-    file: str,
-    measured: dict[str, Any],
-    notes: list[str],
-    video: str | None,
-    onnx: str | None,
+    run: RunFolder, model: OffPolicyAlgorithm, files: dict[str, str | None], measured: dict[str, Any], notes: list[str]
 ) -> str:
     """Return the model card: ``card.md.jinja`` filled in.
 
-    :param file: name of the model's zip.
+    :param files: names of the ``model``'s zip, of the ``onnx`` file and of the ``video``; None: there is none.
     :param measured: summary of an evaluation, and the ``seed`` of its first episode.
     :param notes: notes on the files, one sentence each.
-    :param video: name of a video; None: no video.
-    :param onnx: name of the ONNX file, None if there is none.
     """
     config = run.config
     her = config.her
@@ -52,11 +44,9 @@ def model_card(
         table={**format_cells(measured), "episodes": measured["episodes"], "training runs": 1},
         measured=measured,
         run_seed=config.seed,
-        model=file,
         normalized=config.normalize.enabled,
-        video=video,
-        onnx=onnx,
         notes=notes,
+        **files,
         command="\n".join(read_commands(run.folder)),
         versions=_versions(run),
         settings=dump_yaml(unflatten(compared_values(config, "experiment"))),
