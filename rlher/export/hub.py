@@ -1,6 +1,5 @@
 """Upload of an exported agent to the Hugging Face Hub."""
 
-import os
 import re
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def push_folder(folder: Path, files: list[str], repository: str, message: str) -
     """
     from huggingface_hub import HfApi
 
-    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=os.environ.get("HF_TOKEN"))
+    api = HfApi()
     try:
         address = str(api.create_repo(repository, exist_ok=True))
         api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
