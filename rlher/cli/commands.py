@@ -9,7 +9,6 @@ import json
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,12 +135,12 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
     """
     from rlher.playing.enjoy import watch
 
-    watched = watch(config)
+    result, video = watch(config)
     if config.json:
-        print(json.dumps({**watched.identity, "episodes": [asdict(episode) for episode in watched.episodes]}))
-    if watched.video:
-        note(f"video: {display_path(watched.video.absolute())}")
-    return EXIT_FAILED if config.video and not watched.video else 0
+        print(json.dumps(result))
+    if video:
+        note(f"video: {display_path(video.absolute())}")
+    return EXIT_FAILED if config.video and not video else 0
 
 
 def collect(config: CollectConfig, command_line: str) -> int:
@@ -152,15 +151,14 @@ def collect(config: CollectConfig, command_line: str) -> int:
     """
     from rlher.playing.collect import collect_dataset
 
-    dataset = collect_dataset(config)
+    result = collect_dataset(config)
     if config.json:
-        rates = {"success_rate": dataset.successes / dataset.played}
-        print(json.dumps(asdict(dataset) | rates, default=str))
+        print(json.dumps(result))
     else:
-        rate = f"{dataset.successes} of {dataset.played} played ended in success"
-        say(f"{dataset.episodes} episodes, {dataset.steps:,} steps, {rate}: {dataset.folder}")
-        note(f"learn from them: rlher train … {shlex.join([f'demos={dataset.folder}'])}")
-    return EXIT_INTERRUPTED if dataset.interrupted else 0
+        rate = f"{result['successes']} of {result['played']} played ended in success"
+        say(f"{result['episodes']} episodes, {result['steps']:,} steps, {rate}: {result['folder']}")
+        note(f"learn from them: rlher train … {shlex.quote('demos=' + result['folder'])}")
+    return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
 def export(config: ExportConfig, command_line: str) -> int:

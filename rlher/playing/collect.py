@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -15,7 +14,7 @@ from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.make import make_env
-from rlher.evaluation.rollout import Policy, play_episode, track_episodes
+from rlher.evaluation.rollout import Policy, play_episodes, track_episodes
 from rlher.her.datasets import METADATA_KEY, new_folder, write_dataset
 from rlher.playing.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.run.metadata import package_versions
@@ -27,28 +26,8 @@ MAX_PLAYED = 10
 """With ``successes_only``, episodes played at most, per episode asked for."""
 
 
-@dataclass(frozen=True)
-class Collected:
-    """The result of `rlher collect`.
-
-    :param folder: folder of the dataset.
-    :param episodes: number of episodes written.
-    :param steps: number of steps in them.
-    :param played: number of episodes played to their end.
-    :param successes: number of played episodes that ended in success.
-    :param interrupted: whether Ctrl-C ended the collection early.
-    """
-
-    folder: Path
-    episodes: int
-    steps: int
-    played: int
-    successes: int
-    interrupted: bool
-
-
-def collect_dataset(config: CollectConfig) -> Collected:
-    """Play episodes, and write the ones that are kept.
+def collect_dataset(config: CollectConfig) -> dict[str, Any]:
+    """Play episodes, write the ones that are kept, and return what ``rlher collect --json`` prints.
 
     :raises UserError: there is no such agent, controller or environment, the dataset cannot be written, or no episode
         is kept.
@@ -62,9 +41,11 @@ def collect_dataset(config: CollectConfig) -> Collected:
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None
-        with (interrupt_request := InterruptRequest()).catch_signals():
+        interrupt_request = InterruptRequest()
+        played = islice(_play(env, policy, config, outcomes, interrupt_request), config.episodes)
+        with interrupt_request.catch_signals():
             try:
-                for episode in track_episodes(_play(env, policy, config, outcomes, interrupt_request), config.episodes):
+                for episode in track_episodes(played, config.episodes):
                     kept.append(episode)
             except ReportedError as error:
                 failure = error
@@ -75,30 +56,38 @@ def collect_dataset(config: CollectConfig) -> Collected:
             )
         if len(kept) < config.episodes and not interrupt_request.requested and not failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
-        metadata = _metadata(config, source, sum(outcomes) / len(outcomes))
+        success_rate = sum(outcomes) / len(outcomes)
+        metadata = _metadata(config, source, success_rate)
         write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
     if failure:
         note(f"the {len(kept):,} episodes before the failure are in {folder}")
         raise failure
-    return Collected(folder, len(kept), sum(map(len, kept)), len(outcomes), sum(outcomes), interrupt_request.requested)
+    return {
+        "folder": str(folder),
+        "episodes": len(kept),
+        "steps": sum(map(len, kept)),
+        "played": len(outcomes),
+        "successes": sum(outcomes),
+        "interrupted": interrupt_request.requested,
+        "success_rate": success_rate,
+    }
 
 
 def _play(
     env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], interrupt_request: InterruptRequest
 ) -> "Iterator[EpisodeBuffer]":
-    """Play until enough episodes are kept or the user asks to stop, and yield the episodes to write.
+    """Play until the user asks to stop or the limit of episodes is reached, and yield the episodes to write.
 
     :param outcomes: whether each episode that was played succeeded; extended here.
     """
-    limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
-    kept = 0
     recorder = EpisodeRecorder(env)
-    while kept < config.episodes and len(outcomes) < limit and not interrupt_request.requested:
-        success = play_episode(recorder, policy, config.seed + len(outcomes)).success
-        outcomes.append(success)
-        if success or not config.successes_only:
-            kept += 1
-            yield recorder.recorded()
+    limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
+    for episode in play_episodes(recorder, policy, range(config.seed, config.seed + limit)):
+        outcomes.append(episode.success)
+        if episode.success or not config.successes_only:
+            yield recorder.recorded(episode.seed)
+        if interrupt_request.requested:
+            return
 
 
 class EpisodeRecorder(gym.Wrapper):
@@ -107,7 +96,6 @@ class EpisodeRecorder(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and begin a new recording."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._seed = seed or 0
         self._observations = [deepcopy(observation)]
         self._steps: list[tuple[Any, ...]] = []
         return observation, info
@@ -119,15 +107,13 @@ class EpisodeRecorder(gym.Wrapper):
         self._steps.append((np.copy(action), float(reward), terminated, truncated, info["is_success"]))
         return observation, reward, terminated, truncated, info
 
-    def recorded(self) -> "EpisodeBuffer":
-        """Return the episode since the last reset."""
+    def recorded(self, seed: int) -> "EpisodeBuffer":
+        """Return the episode since the last reset, which had this seed."""
         from minari.data_collector import EpisodeBuffer  # takes a while to import
 
         observations = {key: np.stack([obs[key] for obs in self._observations]) for key in self._observations[0]}
         *arrays, success = map(np.array, zip(*self._steps, strict=True))
-        return EpisodeBuffer(
-            None, self._seed, None, observations, *arrays, infos={"is_success": np.array([False, *success])}
-        )
+        return EpisodeBuffer(None, seed, None, observations, *arrays, infos={"is_success": np.array([False, *success])})
 
 
 def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float) -> dict[str, Any]:

@@ -1,39 +1,27 @@
 """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rlher.config.command_keys import EnjoyConfig
 from rlher.core.console import note
 from rlher.core.machine import has_display
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
-from rlher.evaluation.rollout import Episode, play_episodes, track_episodes
+from rlher.evaluation.rollout import play_episodes, track_episodes
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
 from rlher.playing.episode_sources import find_source
 
 DEFAULT_EPISODES = 6
 
 
-@dataclass(frozen=True)
-class Watched:
-    """The result of `rlher enjoy`.
-
-    :param identity: keys and values that identify the agent, controller or dataset in JSON output.
-    :param episodes: the outcomes of the episodes.
-    :param video: the video; None: there was a window, or it could not be recorded.
-    """
-
-    identity: dict[str, str]
-    episodes: list[Episode]
-    video: Path | None
-
-
-def watch(config: EnjoyConfig) -> Watched:
+def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     """Play episodes, show or record them, and print the outcome of each as soon as it has ended, unless ``json``.
 
+    :return: what ``rlher enjoy --json`` prints; and the video, None if there was a window or nothing was recorded.
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     if config.video:
@@ -44,7 +32,7 @@ def watch(config: EnjoyConfig) -> Watched:
     window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(source.seeds, episodes))
-    outcomes: list[Episode] = []
+    outcomes: list[dict[str, Any]] = []
     with ExitStack() as stack:
         env = stack.enter_context(closing(make_env(source.env, "human" if window else "rgb_array")))
         policy = source.make_policy(env)
@@ -54,7 +42,7 @@ def watch(config: EnjoyConfig) -> Watched:
             recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
             recorder = stack.enter_context(recording)
         for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
-            outcomes.append(episode)
+            outcomes.append(asdict(episode))
             if not config.json:
                 print(f"episode {len(outcomes)}: {episode}", flush=True)
-    return Watched(source.identity, outcomes, path if recorder and not recorder.failed else None)
+    return {**source.identity, "episodes": outcomes}, path if recorder and not recorder.failed else None
