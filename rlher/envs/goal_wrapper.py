@@ -13,7 +13,7 @@ from gymnasium import spaces
 from rlher.her.reward_and_done import reaches
 
 
-class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
+class GoalEnvWrapper(gym.Wrapper):
     """A plain environment with an achieved and a desired goal in its observations.
 
     Rewards are those of ``reward``, not of the environment. The environment's termination is kept, so an episode may
@@ -48,7 +48,7 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
             raise ValueError(f"the observation space must be a Box, not {env.observation_space}")
         if sample_goal is None and not goal_space.is_bounded():
             raise ValueError(f"goals cannot be drawn uniformly from the unbounded {goal_space}; set sample_goal")
-        self.env = env
+        super().__init__(env)
         self.goal_of = goal_of
         self.reward = reward
         self.goal_space = goal_space
@@ -56,9 +56,6 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         self.success_reward = success_reward
         self.ends_on_success = ends_on_success
         self.render_goal = render_goal
-        self.metadata = env.metadata
-        self.render_mode = env.render_mode
-        self.action_space = env.action_space
         # Goals may be achieved outside of where they are drawn. A space of integers cannot be unbounded.
         is_float = np.issubdtype(goal_space.dtype, np.floating)
         achieved = spaces.Box(-np.inf, np.inf, goal_space.shape, goal_space.dtype) if is_float else goal_space
@@ -72,7 +69,6 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Reset the environment and draw a goal, or take that of ``options={"desired_goal": ...}``."""
-        super().reset(seed=seed)
         if seed is not None:
             # Not the environment's seed, with which goal and start would be correlated.
             self._goal_rng = np.random.default_rng([seed, 1])
@@ -107,10 +103,6 @@ class GoalEnvWrapper(gym.Env[dict[str, Any], Any]):
         if self.render_goal is None or self.render_mode != "rgb_array":
             return picture
         return self.render_goal(np.array(picture), self._goal.copy())
-
-    def close(self) -> None:
-        """Close the wrapped environment."""
-        self.env.close()
 
     def _with_goals(self, observation: np.ndarray) -> dict[str, Any]:
         achieved = np.asarray(self.goal_of(observation), dtype=self.goal_space.dtype)

@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
@@ -32,6 +33,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
 from rlher.core.writing import as_write_error, display_path, write_json
 from rlher.envs import bit_flipping, relay, wrappers
+from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_info import SUCCESS_KEYS
@@ -249,9 +251,8 @@ def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
     own = sorted(module for module in modules if module.partition(".")[0] not in known)
     notes = [UNTRAINED_CRITICS] if getattr(algo, "layer_norm_critics", False) else []
     notes += [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
-    env_class = type(env.unwrapped)
-    if env_class.__module__.startswith("rlher.") and env_class.__module__ != bit_flipping.__name__:
-        notes.append(f"The environment is a `{env_class.__name__}` of rlher, so playing it needs rlher.")
+    if is_wrapped(env, GoalEnvWrapper):
+        notes.append("The environment is a `GoalEnvWrapper` of rlher, so playing it needs rlher.")
     return notes
 
 
