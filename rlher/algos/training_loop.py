@@ -137,7 +137,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
                 self._do_due_updates()
                 new_obs, rewards, dones, infos = env.step_wait()
             except WorkerLost as lost:  # this step has no result
-                self.start_new_episodes(partial(env.rebuild, lost))  # type: ignore[attr-defined]
+                self.start_new_episodes(partial(env.replace_lost, lost))  # type: ignore[attr-defined]
                 continue
             self.update_normalizer(new_obs)
 

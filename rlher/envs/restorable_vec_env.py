@@ -18,7 +18,7 @@ class RestorableVecEnv(VecEnvWrapper):
     Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
     bit for bit from seed and actions.
 
-    If a worker process is lost, :meth:`rebuild` replaces all of them.
+    If a worker process is lost, :meth:`replace_lost` replaces all of them.
 
     :param build: makes the vectorised environments from a seed.
     :param seed: seed of the first environments; the seeds of later ones derive from it and their number.
@@ -39,26 +39,17 @@ class RestorableVecEnv(VecEnvWrapper):
         """How often lost processes were replaced."""
         self.actions: list[np.ndarray] = []
 
-    def rebuild(
-        self,
-        lost: WorkerLost | None = None,
-        build_number: int | None = None,
-        actions: Sequence[np.ndarray] = (),
-    ) -> VecEnvObs:
+    def rebuild(self, build_number: int | None = None, actions: Sequence[np.ndarray] = ()) -> VecEnvObs:
         """Build environments, reset them, take actions, and return the last observations (n_envs, …).
 
         If a process is lost meanwhile, all are built again. The seeds follow from the run's seed, so that a run with
         the same losses repeats itself.
 
-        :param lost: the loss of a process, if that is the reason to rebuild.
         :param build_number: number of the environments; those of the run's beginning have 0. None: the next one.
         :param actions: (n_envs, …) of each step.
         :raises RunError: processes were lost too often.
         """
         while True:
-            if lost is not None:
-                self._limit.restart_or_raise(lost)
-                self.restarts += 1
             number = self.build_number + 1 if build_number is None else build_number
             try:
                 self.venv.close()
@@ -69,8 +60,20 @@ class RestorableVecEnv(VecEnvWrapper):
                 for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
                     observations = self.venv.step(action)[0]
                 return observations
-            except WorkerLost as again:
-                lost = again
+            except WorkerLost as lost:
+                self._count_restart(lost)
+
+    def replace_lost(self, lost: WorkerLost) -> VecEnvObs:
+        """Build the next environments because a process was lost, and return their first observations.
+
+        :raises RunError: processes were lost too often.
+        """
+        self._count_restart(lost)
+        return self.rebuild()
+
+    def _count_restart(self, lost: WorkerLost) -> None:
+        self._limit.restart_or_raise(lost)
+        self.restarts += 1
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments with :func:`~rlher.envs.vec_env.seed_envs`; the model calls this when it is built."""
@@ -81,7 +84,7 @@ class RestorableVecEnv(VecEnvWrapper):
         try:
             return self.venv.reset()
         except WorkerLost as lost:
-            return self.rebuild(lost)
+            return self.replace_lost(lost)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Record and send the actions."""

@@ -55,7 +55,7 @@ def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -
     """Take a step in which a worker is lost; return the loss, and the observations of the new environments."""
     with pytest.raises(WorkerLost) as lost:
         envs.step(actions)
-    return lost.value, envs.rebuild(lost.value)
+    return lost.value, envs.replace_lost(lost.value)
 
 
 @pytest.mark.parametrize(
