@@ -113,8 +113,8 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     files: dict[str, str | None] = {"model": f"{name}.zip", "onnx": f"{name}.onnx" if with_onnx else None}
     with closing(make_env(config.env)) as env:
         run_policy = chosen.load_policy(env)
-        model, policy = build_sb3_model(chosen, DummyVecEnv([lambda: env]))
-        agent = {"model": files["model"], **policy, **_describe_env(config.env)}
+        model, rebuilt_from = build_sb3_model(chosen, DummyVecEnv([lambda: env]))
+        agent = {"model": files["model"], **rebuilt_from, **_describe_env(config.env)}
         with (folder / f"{name}.zip").open("wb") as stream:
             model.save(stream)
         write_json(folder / "agent.json", agent)
@@ -137,7 +137,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
 def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
-    :return: the model, and what ``play.py`` builds its policy from, as JSON values.
+    :return: the model, and its class and policy arguments as JSON values, for ``play.py``.
     :raises UserError: there is no such model, or it is damaged.
     """
     config = chosen.run.config
@@ -150,10 +150,9 @@ def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorit
     model_class = resolve_name(ALGORITHMS[algo.name].sb3_class)
     known = inspect.signature(model_class).parameters  # the class that was trained may take further arguments
     arguments = {name: value for name, value in arguments.items() if name in known}
-    policy_class = model_class.policy_aliases["MultiInputPolicy"]
-    json_kwargs = _json_classes(kwargs)  # constructors change them
+    rebuilt_from = {"algorithm": _class_path(model_class), "policy_kwargs": _json_classes(kwargs)}
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
-        model = model_class(policy_class, venv, device="cpu", **arguments)
+        model = model_class("MultiInputPolicy", venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         trained = build_inference_model(config, venv, "cpu")
         model_file.load_policy_weights(path, trained)
@@ -161,11 +160,7 @@ def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorit
     else:
         model_file.load_parameters(path, model)
     model.num_timesteps = model_file.read_timesteps(path)
-    return model, {
-        "algorithm": _class_path(model_class),
-        "policy": _class_path(policy_class),
-        "policy_kwargs": json_kwargs,
-    }
+    return model, rebuilt_from
 
 
 def import_standalone(module: ModuleType) -> ModuleType:

@@ -55,7 +55,7 @@ def load_policy(folder: Path, agent: dict[str, Any], env: gym.Env) -> Callable[[
     """
     policy_kwargs = json.loads(json.dumps(agent["policy_kwargs"]), object_hook=_with_class)
     algorithm = _import(agent["algorithm"])
-    model = algorithm(_import(agent["policy"]), env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs)
+    model = algorithm("MultiInputPolicy", env, buffer_size=1, device="cpu", policy_kwargs=policy_kwargs)
     with zipfile.ZipFile(folder / agent["model"]) as archive:
         weights = io.BytesIO(archive.read("policy.pth"))
     model.policy.load_state_dict(th.load(weights, map_location="cpu", weights_only=True))
