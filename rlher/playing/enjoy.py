@@ -1,6 +1,6 @@
 """Watch a run's agent, a controller or demonstrations, in a window or as a video."""
 
-from contextlib import ExitStack, closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -33,16 +33,13 @@ def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
     seeds = list(islice(source.seeds, episodes))
     outcomes: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        env = stack.enter_context(closing(make_env(source.env, "human" if window else "rgb_array")))
+    with closing(make_env(source.env, "human" if window else "rgb_array")) as env:
         policy = source.make_policy(env)
         note(source.name)
-        recorder = None
-        if not window:
-            recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
-            recorder = stack.enter_context(recording)
-        for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
-            outcomes.append(asdict(episode))
-            if not config.json:
-                print(f"episode {len(outcomes)}: {episode}", flush=True)
+        recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
+        with nullcontext() if window else recording as recorder:
+            for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
+                outcomes.append(asdict(episode))
+                if not config.json:
+                    print(f"episode {len(outcomes)}: {episode}", flush=True)
     return {**source.identity, "episodes": outcomes}, path if recorder and not recorder.failed else None
