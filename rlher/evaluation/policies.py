@@ -58,14 +58,15 @@ def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy
     return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
-def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy]) -> Policy:
+def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy], env: gym.Env) -> Policy:
     """Return the policy of a run for its environment without training aids.
 
     :param config: environment of the run.
-    :param load_policy: loads the policy, given that environment.
+    :param load_policy: loads the policy, given an environment of the run.
+    :param env: the environment without training aids.
     """
-    with closing(make_env(config)) as env:
-        policy = load_policy(env)
     if not config.relay.enabled:
-        return policy
+        return load_policy(env)
+    with closing(make_env(config)) as run_env:
+        policy = load_policy(run_env)
     return lambda observation: policy(add_hand_goal(observation, config.relay))

@@ -92,10 +92,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     agent = choose_model(config)
     trained = agent.run.config
-
-    def make_policy(env: gym.Env) -> Policy:
-        return task_policy(trained.env, agent.load_policy)
-
+    make_policy = partial(task_policy, trained.env, agent.load_policy)
     env_config = trained.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
     seeds = count(config.seed)

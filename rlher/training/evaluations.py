@@ -204,7 +204,7 @@ def _record_clip(run: RunFolder, steps: int, model_content: bytes) -> bool:
             record_video(path, env, task, CLIP_EPISODES) as video,
         ):
             policy = task_policy(
-                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model_content), run_env))
+                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model_content), run_env)), env
             )
             seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
             list(play_episodes(env, policy, seeds, video))
