@@ -31,31 +31,29 @@ class EnvService:
             set_random_seed(seed)
             self.envs.append(build())
             report_progress()
-        self._reset_infos: list[dict[str, Any]] = [{} for _ in seeds]
 
-    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
+    def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[Any]:
         """Reset the environments, and seed the global generators, from which they may draw."""
-        results = []
-        for index, (seed, env_options) in enumerate(zip(seeds, options, strict=True)):
+        observations = []
+        for env, seed, env_options in zip(self.envs, seeds, options, strict=True):
             if seed is not None:
                 set_random_seed(seed)
-            results.append(self.envs[index].reset(seed=seed, options=env_options or None))
+            observations.append(env.reset(seed=seed, options=env_options or None)[0])
             report_progress()
-        self._reset_infos = [info for _, info in results]
-        return results
+        return observations
 
-    def step(self, actions: Sequence[Any]) -> list[tuple[Any, Any, bool, dict[str, Any], dict[str, Any]]]:
-        """Take a step in each; return it as a ``VecEnv`` does, and the ``info`` of the last reset."""
+    def step(self, actions: Sequence[Any]) -> list[tuple[Any, Any, bool, dict[str, Any]]]:
+        """Take a step in each, and return it as a ``VecEnv`` does."""
         results = []
-        for index, action in enumerate(actions):
-            observation, reward, terminated, truncated, info = self.envs[index].step(action)
+        for env, action in zip(self.envs, actions, strict=True):
+            observation, reward, terminated, truncated, info = env.step(action)
             done = terminated or truncated
             info["TimeLimit.truncated"] = truncated and not terminated
             if done:
                 info["terminal_observation"] = observation
-                observation, self._reset_infos[index] = self.envs[index].reset()
+                observation, _ = env.reset()
             report_progress()
-            results.append((observation, reward, done, info, self._reset_infos[index]))
+            results.append((observation, reward, done, info))
         return results
 
     def apply(self, index: int, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -106,7 +104,7 @@ class WorkerVecEnv(VecEnv):
     def reset(self) -> VecEnvObs:
         """Reset all environments."""
         self._send("reset", self._seeds, self._options)
-        observations, self.reset_infos = zip(*self._receive(), strict=True)  # type: ignore[assignment]
+        observations = self._receive()
         self._reset_seeds()
         self._reset_options()
         return self._stack(observations)
@@ -117,7 +115,7 @@ class WorkerVecEnv(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Wait for the results of all workers."""
-        observations, rewards, dones, infos, self.reset_infos = zip(*self._receive(), strict=True)  # type: ignore[assignment]
+        observations, rewards, dones, infos = zip(*self._receive(), strict=True)
         return self._stack(observations), np.stack(rewards), np.stack(dones), infos  # type: ignore[return-value]
 
     def env_method(
