@@ -13,14 +13,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
-from rlher.envs.probe import (
-    MAX_RANDOM_STEPS,
-    RandomRollout,
-    ends_on_success,
-    fill_from_rollout,
-    record_random_rollout,
-    single_rewards,
-)
+from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, ends_on_success, fill_from_rollout
 from rlher.envs.registration import supports_rgb_array
 from rlher.her.reward_and_done import ROUNDING, reaches
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
@@ -117,10 +110,10 @@ def _check(result: CheckResult, seed: int = 0) -> None:
         result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
         result.findings += _interface(config, env)
         if not result.errors:
-            rollout = record_random_rollout(env, seed)
-            result.config = fill_from_rollout(config, env, rollout)
+            rollout = RandomRollout.record(env, seed)
+            result.config = fill_from_rollout(config, rollout)
             for check in CHECKS:
-                result.findings += check(result.config, env, rollout)
+                result.findings += check(result.config, rollout)
 
 
 def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
@@ -150,10 +143,10 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
-    assert isinstance(env.observation_space, gym.spaces.Dict)  # validated with the interface
+def _observations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+    assert isinstance(rollout.env.observation_space, gym.spaces.Dict)  # validated with the interface
     findings = []
-    for key, space in env.observation_space.spaces.items():
+    for key, space in rollout.env.observation_space.spaces.items():
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in rollout.observations]
         if outside := [value for value in values if not space.contains(value)]:
             example = np.array2string(outside[0], precision=3, threshold=6)
@@ -162,7 +155,7 @@ def _observations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) ->
     yield from findings or [Finding("ok", "observations lie in their declared spaces")]
 
 
-def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
+def _success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     key = config.success_key
     infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
     without = [info for info in infos if key not in info]
@@ -177,11 +170,11 @@ def _success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iter
     else:
         reward_text = f"a reward of at least {config.success_reward}, as there is no success key"
         yield Finding("ok", f"success is {reward_text if key is None else f'info[{key!r}]'}")
-        yield from _ends_on_success(config, env, rollout)
+        yield from _ends_on_success(config, rollout)
 
 
-def _ends_on_success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
-    recorded = ends_on_success(config, env, rollout)
+def _ends_on_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+    recorded = ends_on_success(config, rollout)
     if config.ends_on_success is None:
         yield Finding(
             "warning",
@@ -194,7 +187,7 @@ def _ends_on_success(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout)
         yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
 
 
-def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
+def _time_limit(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     steps = len(rollout.rewards)
     if config.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
@@ -204,12 +197,12 @@ def _time_limit(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> I
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
 
 
-def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
+def _reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     steps = rollout.spread_steps(CHECKED_STEPS)
     step_rewards = rollout.rewards[steps]
     infos = [rollout.infos[step] for step in steps]
-    computed = single_rewards(env, rollout.achieved[steps], rollout.desired[steps], infos)
+    computed = rollout.rewards_of(rollout.achieved[steps], rollout.desired[steps], infos)
     differs = np.abs(step_rewards - computed) > ROUNDING * np.maximum(1.0, np.abs(step_rewards))
     is_crash = rollout.info_flags(config.crash_key)[steps]
     is_failure = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
@@ -237,23 +230,23 @@ def _reward_agreement(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout
         )
 
 
-def _reward_batches(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
+def _reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
-    problem = batch_problem(env.compute_reward, achieved, desired)
+    problem = batch_problem(rollout.env.compute_reward, achieved, desired)
     if problem is None:
         yield Finding("ok", "compute_reward takes batches")
     else:
         yield Finding("warning", NOT_VECTORISED.format(problem))
 
 
-def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
+def _reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
-    exact, *missed = single_rewards(env, tried, [desired] * len(tried), [{}] * len(tried))
+    exact, *missed = rollout.rewards_of(tried, [desired] * len(tried), [{}] * len(tried))
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)
@@ -273,8 +266,8 @@ def _reward_declarations(config: EnvConfig, env: CheckedEnv, rollout: RandomRoll
         )
 
 
-def _seeding(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> Iterator[Finding]:
-    first, repeated, other = (deepcopy(env.reset(seed=seed)[0]) for seed in (1, 1, 2))
+def _seeding(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+    first, repeated, other = (deepcopy(rollout.env.reset(seed=seed)[0]) for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")
     elif all(np.array_equal(first[key], other[key]) for key in first):

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -35,12 +35,12 @@ CRASH_KEYS = ("is_crash", "crashed")
 class RandomRollout:
     """Steps of random episodes, one entry per step.
 
-    :param env_name: name of the environment, for messages.
+    :param env: environment in which they were taken.
     :param achieved: goals after each step, as ``desired`` (steps, …).
     :param rewards: (steps,), as ``terminated`` and ``truncated``.
     """
 
-    env_name: str
+    env: CheckedEnv
     observations: list[dict[str, np.ndarray]]
     infos: list[dict[str, Any]]
     achieved: np.ndarray
@@ -48,6 +48,32 @@ class RandomRollout:
     rewards: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
+
+    @classmethod
+    def record(cls, env: CheckedEnv, seed: int) -> Self:
+        """Take a fixed number of random steps, so that what they show does not depend on the machine.
+
+        :param seed: seed of the first reset and of the actions.
+        :raises RunError: the environment failed.
+        """
+        env.action_space.seed(seed)
+        env.reset(seed=seed)
+        started = time.monotonic()
+        steps: list[tuple] = []
+        for _ in range(MAX_RANDOM_STEPS if registered_time_limit(env) is None else RANDOM_STEPS):
+            if len(steps) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
+                break
+            observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+            copied = {key: np.array(value) for key, value in observation.items()}
+            steps.append((copied, reward, terminated, truncated, dict(info)))
+            if terminated or truncated:
+                env.reset()
+        observations, rewards, terminations, truncations, infos = zip(*steps, strict=True)
+        achieved = np.stack([observation["achieved_goal"] for observation in observations])
+        desired = np.stack([observation["desired_goal"] for observation in observations])
+        return cls(
+            env, [*observations], [*infos], achieved, desired, *map(np.array, (rewards, terminations, truncations))
+        )
 
     @property
     def ends(self) -> np.ndarray:
@@ -64,70 +90,48 @@ class RandomRollout:
         :raises RunError: a value is neither true nor false.
         """
         return np.array(
-            [key is not None and as_bool(info.get(key), key, self.env_name) for info in self.infos], dtype=bool
+            [key is not None and as_bool(info.get(key), key, self.env.name) for info in self.infos], dtype=bool
         )
 
+    def rewards_of(self, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
+        """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
 
-def record_random_rollout(env: CheckedEnv, seed: int) -> RandomRollout:
-    """Record a fixed number of random steps, so that what they show does not depend on the machine.
-
-    :param seed: seed of the first reset and of the actions.
-    :raises RunError: the environment failed.
-    """
-    limit_known = env.spec is not None and env.spec.max_episode_steps is not None
-    env.action_space.seed(seed)
-    env.reset(seed=seed)
-    started = time.monotonic()
-    steps: list[tuple] = []
-    for _ in range(RANDOM_STEPS if limit_known else MAX_RANDOM_STEPS):
-        if len(steps) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
-            break
-        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        copied = {key: np.array(value) for key, value in observation.items()}
-        steps.append((copied, reward, terminated, truncated, dict(info)))
-        if terminated or truncated:
-            env.reset()
-    observations, rewards, terminations, truncations, infos = zip(*steps, strict=True)
-    achieved = np.stack([observation["achieved_goal"] for observation in observations])
-    desired = np.stack([observation["desired_goal"] for observation in observations])
-    arrays = map(np.array, (rewards, terminations, truncations))
-    return RandomRollout(env.name, [*observations], [*infos], achieved, desired, *arrays)
+        :raises RunError: it raised, or is not one finite number.
+        """
+        rewards = [self.env.compute_reward(*pair) for pair in zip(achieved, desired, infos, strict=True)]
+        if any(np.size(reward) != 1 for reward in rewards):
+            raise RunError(f"{self.env.name}: compute_reward of one pair of goals returned {rewards[0]!r}.")
+        return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def single_rewards(env: CheckedEnv, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
-    """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
-
-    :raises RunError: it raised, or is not one finite number.
-    """
-    rewards = [env.compute_reward(*pair) for pair in zip(achieved, desired, infos, strict=True)]
-    if any(np.size(reward) != 1 for reward in rewards):
-        raise RunError(f"{env.name}: compute_reward of one pair of goals returned {rewards[0]!r}.")
-    return np.array([float(np.reshape(reward, ())) for reward in rewards])
+def registered_time_limit(env: gym.Env) -> int | None:
+    """Return the time limit that an environment was registered with or made with; None: it has none."""
+    return env.spec.max_episode_steps if env.spec else None
 
 
-def fill_from_rollout(config: EnvConfig, env: CheckedEnv, rollout: RandomRollout) -> EnvConfig:
-    """Return a copy of ``config`` in which properties that are null are filled in from random steps of ``env``.
+def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
+    """Return a copy of ``config`` in which properties that are null are filled in from random steps.
 
     Some properties may stay null: the success and the crash key if no usual one is in ``info``, ``success_reward`` if
     the reward is dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``,
     and ``max_episode_steps`` if no episode was truncated, or if truncated episodes had different lengths.
     """
     success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
-    rewards, success_reward = _goal_rewards(env, rollout)
+    rewards, success_reward = _goal_rewards(rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
-        "actions": "discrete" if isinstance(env.action_space, gym.spaces.Discrete) else "continuous",
+        "actions": "discrete" if isinstance(rollout.env.action_space, gym.spaces.Discrete) else "continuous",
         "success_key": success_key,
         "crash_key": crash_key,
-        "max_episode_steps": _time_limit(env, rollout),
+        "max_episode_steps": _time_limit(rollout),
         "success_reward": success_reward,
     }
     if not config.goal_independent_reward:
         probed["reward_range"] = _reward_range(rewards, success_reward is not None, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
-        config = replace(config, ends_on_success=ends_on_success(config, env, rollout))
+        config = replace(config, ends_on_success=ends_on_success(config, rollout))
     return config
 
 
@@ -135,23 +139,23 @@ def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | N
     return next((key for key in keys if any(key in info for info in rollout.infos)), None)
 
 
-def _time_limit(env: gym.Env, rollout: RandomRollout) -> int | None:
+def _time_limit(rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
-    if env.spec is not None and env.spec.max_episode_steps is not None:
-        return env.spec.max_episode_steps
+    if (limit := registered_time_limit(rollout.env)) is not None:
+        return limit
     lengths = np.diff(rollout.ends, prepend=-1)
     truncated_lengths = np.unique(lengths[rollout.truncated[rollout.ends]])
     return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
 
 
-def _goal_rewards(env: CheckedEnv, rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
+def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
     """Return the rewards of pairs of recorded goals, equal and different ones, and the reward of success if they are
     sparse."""
     steps = rollout.spread_steps(GOAL_PAIRS)
     goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
     no_infos: list[dict] = [{}] * len(goals)
     # Pair each goal with itself, and with the goal of another time, as hindsight does. `+ 0.0` turns -0.0 into 0.0.
-    at_goal, others = (single_rewards(env, goals, each, no_infos).round(6) + 0.0 for each in (goals, goals[::-1]))
+    at_goal, others = (rollout.rewards_of(goals, each, no_infos).round(6) + 0.0 for each in (goals, goals[::-1]))
     statistics = RewardStatistics()
     statistics.record_reward_at_goal(at_goal)
     statistics.record_rewards(others)
@@ -176,7 +180,7 @@ def _reward_range(
     return None
 
 
-def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> bool | None:
+def ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
     """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
     success = rollout.info_flags(config.success_key)
     if config.success_key is None and config.success_reward is not None:
@@ -185,10 +189,8 @@ def ends_on_success(config: EnvConfig, env: gym.Env, rollout: RandomRollout) -> 
         statistics = RewardStatistics()
         statistics.record_ends(success, rollout.terminated)
         return statistics.observed_ends_on_success
-    if not env.has_wrapper_attr("compute_terminated"):
-        return None
     goal = rollout.desired[0]
     try:
-        return bool(env.get_wrapper_attr("compute_terminated")(goal, goal, rollout.infos[0]))
-    except Exception:  # an abstract method without an implementation
+        return bool(rollout.env.get_wrapper_attr("compute_terminated")(goal, goal, rollout.infos[0]))
+    except Exception:  # there is no such method, or an abstract one without an implementation
         return None

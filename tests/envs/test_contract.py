@@ -14,7 +14,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.contract import check_goal_env, require_goal_env
 from rlher.envs.make import make_base_env
-from rlher.envs.probe import record_random_rollout
+from rlher.envs.probe import RandomRollout
 
 
 def messages(name: str, level: str, **keys) -> str:
@@ -105,9 +105,9 @@ def test_probing_changes_no_property_that_is_set_and_finds_the_others():
 
 def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):
     env = CheckedEnv(make_base_env(hostile("LineEnv")), "LineEnv")
-    first = record_random_rollout(env, 0)
+    first = RandomRollout.record(env, 0)
     monkeypatch.setattr(time, "monotonic", itertools.count(step=0.004).__next__)
-    assert record_random_rollout(env, 0).rewards.tolist() == first.rewards.tolist()
+    assert RandomRollout.record(env, 0).rewards.tolist() == first.rewards.tolist()
 
 
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
