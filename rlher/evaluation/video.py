@@ -160,11 +160,11 @@ def require_video_suffix(path: Path) -> None:
 def open_video(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[[np.ndarray], Any]]:
     """Yield a function that appends a frame (height, width, 3), uint8; the file appears at the end of the block.
 
+    :param path: file to write, .mp4 or .gif.
     :param size: width and height of every frame in pixels; even numbers for MP4.
     :param fps: frames per second.
     :raises UserError: the file cannot be written.
     """
-    require_video_suffix(path)
     try:
         ffmpeg_file = imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError as error:  # there is none
