@@ -1,7 +1,5 @@
 """Captions under a picture in a video: episode, step, distance to the goal, and outcome."""
 
-from typing import Any
-
 import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -30,8 +28,14 @@ def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool,
     """
     color, status = _color_and_status(episode, is_over)
     strip = Image.new("RGB", (image.shape[1], HEIGHT), color)
-    _draw_line(strip, 0, status, f"episode {number}")
-    _draw_line(strip, 1, distance)
+    pen = ImageDraw.Draw(strip)
+    pen.font = ImageFont.load_default(FONT_SIZE)
+    top = MARGIN // 2
+    pen.text((MARGIN, top), status, FOREGROUND)
+    pen.text((MARGIN, top + LINE_HEIGHT), distance, FOREGROUND)
+    name = f"episode {number}"
+    if pen.textlength(status) + pen.textlength(name) + 4 * MARGIN <= strip.width:  # it fits beside the status
+        pen.text((strip.width - MARGIN - pen.textlength(name), top), name, FOREGROUND)
     return np.concatenate([image, np.asarray(strip)])
 
 
@@ -44,17 +48,6 @@ def _color_and_status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, 
     if episode.success:
         return OUTCOME_COLORS["success"], f"at goal, step {episode.length}"
     return BACKGROUND, f"step {episode.length}"
-
-
-def _draw_line(strip: Image.Image, line: int, left_text: str, right_text: str = "") -> None:
-    """Draw a text on the left of a line, and another one on the right if it fits beside it."""
-    pen = ImageDraw.Draw(strip)
-    font: Any = ImageFont.load_default(FONT_SIZE)
-    top = MARGIN // 2 + line * LINE_HEIGHT
-    pen.text((MARGIN, top), left_text, FOREGROUND, font)
-    left = strip.width - MARGIN - font.getlength(right_text)
-    if left >= font.getlength(left_text) + 3 * MARGIN:
-        pen.text((left, top), right_text, FOREGROUND, font)
 
 
 def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:

@@ -75,9 +75,11 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
     episode = Episode(seed)
     observation, _ = env.reset(seed=seed)
     done = False
-    while not done:
+    while True:
         if on_step:
-            on_step(episode, observation, False)
+            on_step(episode, observation, done)
+        if done:
+            return episode
         observation, reward, terminated, truncated, info = env.step(policy(observation))
         episode.reward += float(reward)
         episode.length += 1
@@ -86,9 +88,6 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
         if "is_crash" in info:
             episode.crashed = bool(episode.crashed) or bool(info["is_crash"])
         done = terminated or truncated
-    if on_step:
-        on_step(episode, observation, True)
-    return episode
 
 
 def play_episodes(
