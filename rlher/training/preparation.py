@@ -18,8 +18,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.restorable_vec_env import RestorableVecEnv
-from rlher.envs.vec_env import make_vec_env
+from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training import checkpoint_files, checkpointer
 from rlher.training.defaults import resolve_defaults
