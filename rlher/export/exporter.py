@@ -122,7 +122,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
         if files["onnx"]:
             write_onnx(folder / files["onnx"], model.policy, env.reset(seed=0)[0])
             _require_same_actions(env, run_policy, OnnxPolicy(folder / files["onnx"]))
-        notes = _notes(config, env)
+        notes = _notes(config, agent, env)
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
@@ -210,13 +210,16 @@ def _final_evaluation(chosen: ChosenModel) -> dict[str, Any]:
 
 
 def _describe_env(env: EnvConfig) -> dict[str, Any]:
-    """Return what ``play.py`` makes the environment from, as JSON values."""
+    """Return what ``play.py`` makes an environment from, as JSON values; it must be registered already."""
+    module = entry_module(env.id)
+    registering = "bit_flipping" if module == bit_flipping.__name__ else module.partition(".")[0]
+    modules = dict.fromkeys([*env.modules, *env.id.split(":")[:-1], registering])
     classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     return {
         "env": env.id.rpartition(":")[2],
-        "modules": _registering_modules(env),
+        "modules": [name for name in modules if name.partition(".")[0] != "rlher"],
         "kwargs": env.kwargs,
         "max_episode_steps": env.max_episode_steps,
         "wrappers": classes,
@@ -227,24 +230,18 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     }
 
 
-def _registering_modules(env: EnvConfig) -> list[str]:
-    """Return the modules that register an environment, which must be registered already."""
-    module = entry_module(env.id)
-    registering = "bit_flipping" if module == bit_flipping.__name__ else module.partition(".")[0]
-    modules = dict.fromkeys([*env.modules, *env.id.split(":")[:-1], registering])
-    return [name for name in modules if name.partition(".")[0] != "rlher"]
+def _notes(config: TrainConfig, agent: dict[str, Any], env: gym.Env) -> list[str]:
+    """Return notes on untrained critics, and on the modules that playing needs and the folder lacks.
 
-
-def _notes(config: TrainConfig, env: gym.Env) -> list[str]:
-    """Return notes on untrained critics, and on the modules that playing needs and the folder lacks."""
-    paths = [parse_class("env.wrappers", wrapper)[0] for wrapper in config.env.wrappers]
-    algo = config.algo
-    named_classes = leaves([ALGORITHMS[algo.name].sb3_class, algo.activation, algo.policy_kwargs])
-    paths += [path for path in named_classes if isinstance(path, str) and ":" in path]
-    modules = {*_registering_modules(config.env), *(path.partition(":")[0] for path in paths)}
-    known = ("rlher", "torch", "gymnasium", "bit_flipping", *LIBRARIES, *ENV_PACKAGES)
-    own = sorted(module for module in modules if module.partition(".")[0] not in known)
-    notes = [UNTRAINED_CRITICS] if getattr(algo, "layer_norm_critics", False) else []
+    :param agent: content of ``agent.json``.
+    """
+    named = leaves([agent["algorithm"], agent["policy_kwargs"], *(path for path, _ in agent["wrappers"])])
+    paths = [path for path in named if isinstance(path, str) and ":" in path]
+    copied = [module.__name__.rpartition(".")[2] for module in COPIED_MODULES]
+    known = ("rlher", "torch", "gymnasium", *copied, *LIBRARIES, *ENV_PACKAGES)
+    modules = sorted({*agent["modules"], *(path.partition(":")[0] for path in paths)})
+    own = [module for module in modules if module.partition(".")[0] not in known]
+    notes = [UNTRAINED_CRITICS] if getattr(config.algo, "layer_norm_critics", False) else []
     notes += [f"Playing the agent needs `{module}`, which is not part of this folder." for module in own]
     if is_wrapped(env, GoalEnvWrapper):
         notes.append("The environment is a `GoalEnvWrapper` of rlher, so playing it needs rlher.")
