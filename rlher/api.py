@@ -76,7 +76,7 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.chosen_model import choose_model
+        from rlher.evaluation.models import choose_model
 
         with contextlib.closing(self.env()) as env:
             return choose_model(self._source).load(env)
@@ -103,7 +103,7 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
-        from rlher.evaluation.chosen_model import choose_model
+        from rlher.evaluation.models import choose_model
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}

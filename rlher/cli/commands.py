@@ -118,8 +118,8 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """
-    from rlher.evaluation.chosen_model import choose_model
     from rlher.evaluation.metrics import format_summary
+    from rlher.evaluation.models import choose_model
 
     chosen = choose_model(config)
     note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")

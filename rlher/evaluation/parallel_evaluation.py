@@ -17,7 +17,7 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.make import make_env
-from rlher.evaluation.policies import load_model, make_policy, reproducible
+from rlher.evaluation.models import load_model, make_policy, reproducible
 from rlher.evaluation.rollout import Episode, OnStep, play_episodes
 
 EPISODES_PER_BATCH = 25

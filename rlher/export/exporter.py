@@ -38,7 +38,7 @@ from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_info import SUCCESS_KEYS
 from rlher.evaluation import metrics
-from rlher.evaluation.chosen_model import ChosenModel
+from rlher.evaluation.models import ChosenModel
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable

@@ -26,8 +26,7 @@ from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.chosen_model import choose_model
-from rlher.evaluation.policies import task_policy
+from rlher.evaluation.models import choose_model, task_policy
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS

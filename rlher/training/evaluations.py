@@ -18,8 +18,8 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
+from rlher.evaluation.models import load_model, make_policy, task_policy
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
-from rlher.evaluation.policies import load_model, make_policy, task_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder

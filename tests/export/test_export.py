@@ -19,7 +19,7 @@ from torch.nn import Tanh
 from rlher.algos import ALGORITHMS
 from rlher.config.command_keys import PlayConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.chosen_model import choose_model
+from rlher.evaluation.models import choose_model
 from rlher.export import exporter
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config

@@ -11,7 +11,7 @@ import pytest
 from rlher.config.command_keys import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.evaluation.chosen_model import choose_model
+from rlher.evaluation.models import choose_model
 from rlher.run import lookup
 from tests.conftest import TINY
 
