@@ -24,11 +24,10 @@ EvaluationRows = list[dict[str, Any]]
 class Metric:
     """One number about an evaluation: the mean of an attribute over its episodes.
 
-    :param name: column of ``evaluations.csv`` and key of ``result.json``.
+    :param name: column of ``evaluations.csv`` and key of ``result.json``; that of a rate ends in ``_rate``.
     :param attribute: attribute of :class:`~rlher.evaluation.rollout.Episode`; episodes where it is None do not count.
     :param label: name in printed lines and tables.
     :param axis: axis label in plots, with the unit.
-    :param is_rate: whether it lies in [0, 1] and is shown in per cent.
     :param decimals: digits after the decimal point in printed lines and tables.
     """
 
@@ -36,8 +35,12 @@ class Metric:
     attribute: str
     label: str
     axis: str
-    is_rate: bool = False
     decimals: int = 1
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it lies in [0, 1] and is shown in per cent."""
+        return self.name.endswith("_rate")
 
     def compute(self, episodes: Sequence["Episode"]) -> float | None:
         """Return the mean of the attribute, None if no episode has it."""
@@ -50,19 +53,13 @@ class Metric:
         return f"{value:.{self.decimals}{'%' if self.is_rate else 'f'}}"
 
 
-SUCCESS_RATE = Metric("success_rate", "success", "success", "evaluation success rate", is_rate=True)
+SUCCESS_RATE = Metric("success_rate", "success", "success", "evaluation success rate")
 METRICS = (
     SUCCESS_RATE,
     Metric("mean_reward", "reward", "mean return", "mean return", decimals=2),
     Metric("mean_length", "length", "mean length", "mean episode length, steps"),
-    Metric(
-        "reached_rate",
-        "reached",
-        "reached at any time",
-        "rate of episodes that reached the goal at any step",
-        is_rate=True,
-    ),
-    Metric("crash_rate", "crashed", "crashed", "crash rate", is_rate=True),
+    Metric("reached_rate", "reached", "reached at any time", "rate of episodes that reached the goal at any step"),
+    Metric("crash_rate", "crashed", "crashed", "crash rate"),
 )
 METRICS_BY_NAME = {metric.name: metric for metric in METRICS}
 
