@@ -89,9 +89,8 @@ class RandomRollout:
 
         :raises RunError: a value is neither true nor false.
         """
-        return np.array(
-            [key is not None and as_bool(info.get(key), key, self.env.name) for info in self.infos], dtype=bool
-        )
+        flags = [key is not None and as_bool(info.get(key), key, self.env.name) for info in self.infos]
+        return np.array(flags, dtype=bool)
 
     def rewards_of(self, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
         """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).

@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Play episodes with this agent.")
     parser.add_argument("--episodes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
-    words = parser.parse_args()
+    arguments = parser.parse_args()
     folder = Path(__file__).absolute().parent
     sys.path.append(str(folder))  # copied modules lie there; Python leaves it out with PYTHONSAFEPATH
     # Simulators look for files in the current folder, and start Python there. This one holds nothing else.
@@ -92,7 +92,7 @@ def main() -> None:
     env = make_env(agent)
     successes = 0
     policy = load_policy(folder, agent, env)
-    for seed in range(words.seed, words.seed + words.episodes):
+    for seed in range(arguments.seed, arguments.seed + arguments.episodes):
         observation, info = env.reset(seed=seed)
         rewards: list[float] = []
         over = False
@@ -103,8 +103,8 @@ def main() -> None:
         success = is_success(agent, env, observation, info)
         successes += success
         print(f"success: {success}, return {sum(rewards):.2f}, {len(rewards)} steps", flush=True)
-    if words.episodes > 1:
-        print(f"success rate: {successes / words.episodes:.1%}")
+    if arguments.episodes > 1:
+        print(f"success rate: {successes / arguments.episodes:.1%}")
     env.close()
 
 
