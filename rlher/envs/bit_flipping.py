@@ -49,9 +49,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         self._bits = self._goal = np.ones(n_bits, dtype=np.float32)
         self._steps = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Draw a start and a different goal."""
         super().reset(seed=seed)
         self._steps = 0

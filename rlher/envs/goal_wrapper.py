@@ -65,9 +65,7 @@ class GoalEnvWrapper(gym.Wrapper):
         self._goal_rng = np.random.default_rng()
         self._goal = np.zeros(goal_space.shape, dtype=goal_space.dtype)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and draw a goal, or take that of ``options={"desired_goal": ...}``."""
         if seed is not None:
             # Not the environment's seed, with which goal and start would be correlated.

@@ -83,8 +83,7 @@ def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
         use_offscreen_sdl()
     require_registered(config.id, config.modules)
     env = _construct(config, render_mode)
-    if render_mode is not None:
-        aim_mujoco_camera(env, config.camera)
+    aim_mujoco_camera(env, config.camera)
     for wrapper in config.wrappers:
         env = instantiate("env.wrappers", wrapper, gym.Env, env)
     return correct_simulator(env)
