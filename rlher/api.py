@@ -23,7 +23,7 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
-from rlher.config.compose import ComposedConfig, compose
+from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
@@ -441,15 +441,13 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
 
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
-    seed_overrides = [overrides | _overrides({"seed": seed}) for seed in seeds]
-    jobs = [ComposedConfig(each, compose(LauncherConfig, each)) for each in seed_overrides]
-    trained, interrupted = train_sweep(jobs)
+    trained, interrupted = train_sweep([overrides | _overrides({"seed": seed}) for seed in seeds])
     if interrupted:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.error:
             raise UserError(run.failure) if isinstance(run.error, UserError) else RunError(run.failure, run.folder)
-    return [load(run.folder.resolve(), trust_code=jobs[0].config.trust_code) for run in trained if run.folder]
+    return [load(run.folder.resolve(), trust_code=run.config.trust_code) for run in trained if run.folder]
 
 
 def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed) -> CheckConfig:

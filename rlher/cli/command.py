@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
-from rlher.config.compose import ComposedConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, dotted_keys
 from rlher.config.overrides import GROUPS
@@ -17,13 +16,13 @@ class Command:
     """A command of `rlher`.
 
     :param function: takes its config and the text of the command line, does the work, and returns the exit code.
-    :param sweep: does the work for all configs of a sweep (``-m``); None: ``function``, one after the other.
+    :param sweep: does the work for the overrides of all runs of a sweep (``-m``); None: ``function``, one by one.
     :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
     """
 
     name: str
     function: Callable[[Any, str], int]
-    sweep: Callable[[Sequence[ComposedConfig]], int] | None = None
+    sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
     make_config: Callable[[Mapping[str, Any]], Any] | None = None
 
     @property

@@ -8,9 +8,9 @@ import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that 
 import json
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
 from rlher.config.command_keys import (
@@ -24,7 +24,6 @@ from rlher.config.command_keys import (
     PlotConfig,
     ReportConfig,
 )
-from rlher.config.compose import ComposedConfig
 from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig, single_run_config
 from rlher.config.tuning import OptimizeConfig
@@ -70,7 +69,7 @@ def resume(config: ResumeConfig, command_line: str) -> int:
     return 0
 
 
-def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
+def train_sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
@@ -80,9 +79,9 @@ def train_sweep_runs(configs: Sequence[ComposedConfig]) -> int:
     from rlher.run.result import Status
     from rlher.run.run_folder import RESULT
 
-    runs, interrupted = train_sweep(configs)
+    runs, interrupted = train_sweep(overrides)
     folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
-    if configs[0].config.json:
+    if runs[0].config.json:
         for run in runs:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))

@@ -13,7 +13,7 @@ from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.config.command_keys import split_named_folder
-from rlher.config.compose import ComposedConfig, compose
+from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
 from rlher.config.override_syntax import override_text, override_word, parse_flag, parse_override
 from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
@@ -39,15 +39,18 @@ class CommandLine(NamedTuple):
     is_sweep: bool = False
     prints_config: bool = False
 
-    def configs(self) -> list[ComposedConfig]:
-        """Compose the config, or the configs of a sweep: one for each combination of its values.
+    def combinations(self) -> list[dict[str, Any]]:
+        """Return the overrides of the run, or of each run of a sweep: one for each combination of its values."""
+        products = itertools.product(*self.overrides.values())
+        return [dict(zip(self.overrides, values, strict=True)) for values in products]
+
+    def configs(self) -> list[Any]:
+        """Compose the config, or the configs of a sweep.
 
         :raises UserError: one cannot be composed, or a value is invalid.
         """
-        products = itertools.product(*self.overrides.values())
-        combinations = [dict(zip(self.overrides, values, strict=True)) for values in products]
         make_config = self.command.make_config or partial(compose, self.command.schema)
-        return [ComposedConfig(overrides, make_config(overrides)) for overrides in combinations]
+        return list(map(make_config, self.combinations()))
 
     def __str__(self) -> str:
         """Return the line as one would type it: a word for each override and for each positional word, no password."""

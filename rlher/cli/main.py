@@ -109,14 +109,14 @@ def run_command(line: "CommandLine") -> int:
     command = line.command
     configs = line.configs()
     if line.prints_config:
-        values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0].config)}
+        values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0])}
         print(dump_yaml(unflatten(values)), end="")
         return 0
     if line.is_sweep and command.sweep:
-        return command.sweep(configs)
+        return command.sweep(line.combinations())
     codes = []
-    for composed in configs:
-        codes.append(command.function(composed.config, str(line)))
+    for config in configs:
+        codes.append(command.function(config, str(line)))
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

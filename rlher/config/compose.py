@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
@@ -18,13 +18,6 @@ from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
 
 Config = TypeVar("Config")
-
-
-class ComposedConfig(NamedTuple):
-    """A config and the overrides that it was composed from, by key."""
-
-    overrides: Mapping[str, Any]
-    config: Any
 
 
 def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:

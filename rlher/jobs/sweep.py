@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlher.config.compose import ComposedConfig
+from rlher.config.compose import compose
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
-from rlher.config.training import LAUNCHER_KEYS, TrainConfig, side_by_side_config
+from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig, side_by_side_config
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -139,15 +139,15 @@ class Sweep(JobSource):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], bool]:
+def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun], bool]:
     """Train the runs of a sweep that are not finished.
 
-    :param composed: overrides and config of each run; the first one says how many are trained at a time.
+    :param overrides: those of each run; the first ones say how many are trained at a time.
     :return: the distinct runs, and whether Ctrl-C or SIGTERM ended the sweep early.
-    :raises UserError: the launcher cannot be used.
+    :raises UserError: a config or the launcher cannot be used.
     """
-    config = composed[0].config
-    runs = sweep_runs(composed)
+    config = compose(LauncherConfig, overrides[0])
+    runs = sweep_runs(overrides)
     for run in runs:
         folder = lookup.find_experiment(run.config)
         if folder and lookup.is_finished(folder):
@@ -178,17 +178,18 @@ def train_sweep(composed: Sequence[ComposedConfig]) -> tuple[list[SweepRun], boo
     return runs, False
 
 
-def sweep_runs(composed: Sequence[ComposedConfig]) -> list[SweepRun]:
+def sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
     Of runs with the same experiment in the same folder, the first one counts.
     """
-    common = set.intersection(*(set(override_words(overrides)) for overrides, _ in composed))
+    common = set.intersection(*(set(override_words(each)) for each in overrides))
     runs: dict[str, SweepRun] = {}
-    for overrides, config in composed:
-        all_words = override_words(overrides)
+    for each in overrides:
+        config = compose(LauncherConfig, each)
+        all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
-        words = override_words({key: value for key, value in overrides.items() if key not in LAUNCHER_KEYS})
+        words = override_words({key: value for key, value in each.items() if key not in LAUNCHER_KEYS})
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(side_by_side_config(config), logs=logs, progress=True)

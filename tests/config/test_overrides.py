@@ -15,10 +15,10 @@ from rlher.core.reading import dump_yaml
 
 def test_values_become_what_their_keys_take() -> None:
     words = ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5", "algo.net_arch=256", "--logs=1.0"]
-    (job,) = parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]).configs()
-    assert (job.config.total_timesteps, job.config.n_envs, job.config.algo.learning_rate) == (100_000, 2, 1e-5)
-    assert (job.config.algo.net_arch, job.config.env.modules) == ([256], ["mine"]), "a list of one"
-    assert (job.config.logs, job.config.algo.ent_coef) == ("1.0", "1.0"), "unchanged texts"
+    (config,) = parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]).configs()
+    assert (config.total_timesteps, config.n_envs, config.algo.learning_rate) == (100_000, 2, 1e-5)
+    assert (config.algo.net_arch, config.env.modules) == ([256], ["mine"]), "a list of one"
+    assert (config.logs, config.algo.ent_coef) == ("1.0", "1.0"), "unchanged texts"
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_names_of_groups_come_before_other_values() -> None:
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
     words = ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]
-    (job,) = parse("check", words).configs()
-    assert job.config.env.id == "Some-v9"
-    assert {name: type(value) for name, value in job.config.env.kwargs.items()} == {"mass": float, "n_bits": int}
+    (config,) = parse("check", words).configs()
+    assert config.env.id == "Some-v9"
+    assert {name: type(value) for name, value in config.env.kwargs.items()} == {"mass": float, "n_bits": int}
 
 
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
-    (job,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).configs()
-    assert (job.config.eval.freq, job.config.her.n_steps, job.config.her.n_sampled_goal) == (3, 2, 4)
+    (config,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).configs()
+    assert (config.eval.freq, config.her.n_steps, config.her.n_sampled_goal) == (3, 2, 4)
     sweep = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"]).configs()
-    assert [job.config.her.n_steps for job in sweep] == [2, 3]
+    assert [config.her.n_steps for config in sweep] == [2, 3]
 
 
 MIXES = {"future": 1.0, "desired": 1.0}
@@ -77,8 +77,8 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     word: str, nested: dict, expected: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (job,) = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).configs()
-    assert job.config.her.goal_mix == expected
+    (config,) = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).configs()
+    assert config.her.goal_mix == expected
     choices = {"algo": "td3", "env": "FetchSlide-v4"}
     keys = {f"her.{key}": value for key, value in nested.items()}
     assert compose(TrainConfig, choices | keys).her.goal_mix == expected, "in Python"
