@@ -15,13 +15,13 @@ from rlher.config.training import all_train_keys
 class Command:
     """A command of `rlher`.
 
-    :param function: takes its config and the text of the command line, does the work, and returns the exit code.
+    :param function: does the work with its config and the text of the command line; returns the exit code, None for 0.
     :param sweep: does the work for the overrides of all runs of a sweep (``-m``); None: ``function``, one by one.
     :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
     """
 
     name: str
-    function: Callable[[Any, str], int]
+    function: Callable[[Any, str], int | None]
     sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
     make_config: Callable[[Mapping[str, Any]], Any] | None = None
 

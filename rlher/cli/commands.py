@@ -1,8 +1,9 @@
 """The commands of `rlher`: :data:`COMMANDS`.
 
 The first line of a command's docstring is its summary in ``--help``, and the annotation of ``config`` is the schema of
-its config keys. ``command_line`` is the text of the command, which some write into a file. What is slow to
-import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
+its config keys. ``command_line`` is the text of the command, which some write into a file. A command returns its exit
+code, or None for 0. What is slow to import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that
+help and completion stay fast.
 """
 
 import json
@@ -47,26 +48,22 @@ MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 """What is printed before a finding of `rlher check`, by its level."""
 
 
-def train(config: LauncherConfig, command_line: str) -> int:
+def train(config: LauncherConfig, command_line: str) -> None:
     """Train an agent and keep everything in a run folder.
 
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    run, result = start.train(single_run_config(config), command_line)
-    print_result(run, result)
-    return 0
+    print_result(*start.train(single_run_config(config), command_line))
 
 
-def resume(config: ResumeConfig, command_line: str) -> int:
+def resume(config: ResumeConfig, command_line: str) -> None:
     """Continue a run that was killed or interrupted, or extend a finished one.
 
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
-    run, result = start.resume(config, command_line)
-    print_result(run, result)
-    return 0
+    print_result(*start.resume(config, command_line))
 
 
 def train_sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> int:
@@ -112,7 +109,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
-def evaluate(config: EvaluateConfig, command_line: str) -> int:
+def evaluate(config: EvaluateConfig, command_line: str) -> None:
     """Measure the success rate of a run, or of an agent that comes with rlher.
 
     :raises UserError: the run, or a readable model in it, does not exist.
@@ -124,7 +121,6 @@ def evaluate(config: EvaluateConfig, command_line: str) -> int:
     note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
-    return 0
 
 
 def enjoy(config: EnjoyConfig, command_line: str) -> int:
@@ -160,7 +156,7 @@ def collect(config: CollectConfig, command_line: str) -> int:
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
-def export(config: ExportConfig, command_line: str) -> int:
+def export(config: ExportConfig, command_line: str) -> None:
     """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
     from rlher.export import exporter
 
@@ -168,10 +164,9 @@ def export(config: ExportConfig, command_line: str) -> int:
     say(json.dumps(result) if config.json else result["folder"])
     script = str(Path(result["folder"], "play.py"))
     note(f"play it: {shlex.join(['python', '-P', script])}")
-    return 0
 
 
-def plot(config: PlotConfig, command_line: str) -> int:
+def plot(config: PlotConfig, command_line: str) -> None:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
@@ -181,10 +176,9 @@ def plot(config: PlotConfig, command_line: str) -> int:
         from matplotlib import pyplot
 
         pyplot.show()
-    return 0
 
 
-def compare(config: CompareConfig, command_line: str) -> int:
+def compare(config: CompareConfig, command_line: str) -> None:
     """Tabulate final success, probability of improvement and performance profiles of runs.
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
@@ -206,15 +200,13 @@ def compare(config: CompareConfig, command_line: str) -> int:
         with output_file(Path(name)) as temporary:
             temporary.write_text(text(kind, UNLIMITED_WIDTH) + "\n", encoding="utf-8")
         say(name)
-    return 0
 
 
-def report(config: ReportConfig, command_line: str) -> int:
+def report(config: ReportConfig, command_line: str) -> None:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
     say(str(write_report(config, command_line)))
-    return 0
 
 
 def check(config: CheckConfig, command_line: str) -> int:
@@ -233,7 +225,7 @@ def check(config: CheckConfig, command_line: str) -> int:
     return EXIT_FAILED if result.errors else 0
 
 
-def list_names(config: ListConfig, command_line: str) -> int:
+def list_names(config: ListConfig, command_line: str) -> None:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
@@ -244,7 +236,6 @@ def list_names(config: ListConfig, command_line: str) -> int:
         for rows in filter(None, lists.values()):
             cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.values()] for row in rows]
             print(text_table(list(rows[0]), cells, output_width()) + "\n")
-    return 0
 
 
 def _print_check(result: "CheckResult") -> None:

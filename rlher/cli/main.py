@@ -116,7 +116,7 @@ def run_command(line: "CommandLine") -> int:
         return command.sweep(line.combinations())
     codes = []
     for config in configs:
-        codes.append(command.function(config, str(line)))
+        codes.append(command.function(config, str(line)) or 0)
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)
