@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from rlher.config.key import code_key, with_default
 from rlher.config.key import result_key as key
-from rlher.config.key import with_default
 from rlher.config.plugins import Registry
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import leaves
@@ -57,41 +57,23 @@ class OffPolicyConfig:
 
     name: str = key("", "algorithm; `rlher list algos` lists them", to="builder")
     learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
-    learning_rate_schedule: str = key(
-        "constant",
-        "learning rate over the run; linear and constant_then_linear (in the last quarter) fall to 0",
-        choices=SCHEDULES,
-        may_name_code=True,
-        to="builder",
+    learning_rate_schedule: str = code_key(
+        "constant", "linear: falls to 0; constant_then_linear: in the last quarter", choices=SCHEDULES, to="builder"
     )
     weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
-    learning_starts: int | None = key(
-        None,
-        "steps before the first update; null: 1000 or a quarter of the run; at least one episode per environment",
-        low=0,
-    )
+    learning_starts: int | None = key(None, "steps before the first update; null: 1000 or a quarter of the run", low=0)
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(
-        1, "steps of the vectorised environment between updates; evaluations and Ctrl-C wait for them", low=1
-    )
+    train_freq: int = key(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
     gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
     target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
-    net_arch: list[int] | dict[str, list[int]] = key(
-        [256, 256], "sizes of the hidden layers; {pi: [64], qf: [256]} if actor and critics differ", to="policy"
-    )
-    activation: str = key("relu", "activation function", choices=tuple(ACTIVATIONS), may_name_code=True, to="builder")
-    policy_kwargs: dict[str, Any] = key(
-        {}, "more arguments of the policy; classes as module:Class", may_name_code=True, to="builder"
-    )
-    kwargs: dict[str, Any] = key(
-        {}, "more keyword arguments of the Stable-Baselines3 class", may_name_code=True, to="builder"
-    )
-    model: str | None = key(
-        None, "your class that extends the algorithm's, as algo=module:Class", may_name_code=True, to="builder"
-    )
+    net_arch: list[int] | dict[str, list[int]] = key([256, 256], "hidden layers, or {pi: [64], qf: [256]}", to="policy")
+    activation: str = code_key("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
+    policy_kwargs: dict[str, Any] = code_key({}, "more arguments of the policy; classes as module:Class", to="builder")
+    kwargs: dict[str, Any] = code_key({}, "more keyword arguments of the Stable-Baselines3 class", to="builder")
+    model: str | None = code_key(None, "your class that extends the algorithm's, as algo=module:Class", to="builder")
 
     @property
     def label(self) -> str:

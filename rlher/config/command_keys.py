@@ -41,10 +41,7 @@ class EpisodeSourceConfig(PlayConfig):
     """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = config_key(None, "environment of a controller, or of a dataset")
-    controller: str | None = config_key(
-        None,
-        "scripted: the one that comes with rlher; or <module>:<function> of your own; null: scripted, if env is set",
-    )
+    controller: str | None = config_key(None, "scripted (rlher's) or <module>:<function>; null: scripted if env is set")
 
 
 @dataclass
@@ -64,9 +61,7 @@ class ExportConfig(ModelConfig):
 
     output: str | None = config_key(None, "folder to write; null: <run>/export")
     format: str = config_key(
-        "sb3",
-        "sb3: Stable-Baselines3 model with script and card; onnx: the policy as an ONNX file as well",
-        choices=("sb3", "onnx"),
+        "sb3", "sb3: Stable-Baselines3 model with script and card; onnx: an ONNX file as well", choices=("sb3", "onnx")
     )
     push: str | None = config_key(None, "owner/name on the Hugging Face Hub to upload to; default name: <algo>-<env>")
 
@@ -113,9 +108,7 @@ class CompareConfig(RunsConfig):
 
     output: list[str] = config_key([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
     format: str | None = config_key(
-        None,
-        "format of the tables; csv: plain numbers; null: by the name of the file, text without one",
-        choices=("text", "markdown", "csv", "latex"),
+        None, "null: by the name of a file, else text; csv: plain numbers", choices=("text", "markdown", "csv", "latex")
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlher.config.key import config_key, result_key, section
+from rlher.config.key import code_key, config_key, result_key, section
 from rlher.core.errors import UserError
 
 
@@ -35,31 +35,23 @@ class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
     id: str = result_key("", "registered id, as for gymnasium.make")
-    name: str = config_key(
-        "", "name in the path of the run folder; empty: the id", matters_for=["experiment", "grouping", "resume"]
-    )
+    name: str = result_key("", "name in the path of the run folder; empty: the id", ignored_for=["recipe"])
     description: str = config_key("", "one line for `rlher list envs`")
     actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
-    modules: list[str] = result_key([], "modules to import first, which register environments", may_name_code=True)
-    kwargs: dict[str, Any] = result_key({}, "keyword arguments of gymnasium.make", may_name_code=True)
-    wrappers: list[Any] = result_key(
-        [], "wrappers, the first innermost: module:Class, or {module:Class: {argument: value}}", may_name_code=True
-    )
+    modules: list[str] = code_key([], "modules to import first, which register environments")
+    kwargs: dict[str, Any] = code_key({}, "keyword arguments of gymnasium.make")
+    wrappers: list[Any] = code_key([], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}")
     max_episode_steps: int | None = result_key(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = result_key(None, "key of `info` that is true on success")
     crash_key: str | None = result_key(None, "key of `info` that is true on a crash")
     goal_independent_reward: bool = result_key(False, "rewards have a part that does not depend on the goal")
     ends_on_success: bool | None = result_key(None, "whether success terminates the episode")
     success_reward: float | None = result_key(None, "compute_reward at or above which a goal counts as reached")
-    reward_range: list[float | None] | None = result_key(
-        None, "[low, high] bounds of the reward of one step, null where unknown", length=2
-    )
+    reward_range: list[float | None] | None = result_key(None, "[low, high] reward of a step; null: unknown", length=2)
     step_timeout: float | None = config_key(
-        None, "seconds of a step or reset in a subprocess; null: 300, 0: no limit", low=0
+        None, "seconds per step or reset in a subprocess; null: 300; 0: none", low=0
     )
-    max_restarts: int = config_key(
-        5, "how often worker processes are replaced without a finished episode in between", low=0
-    )
+    max_restarts: int = config_key(5, "replacements of worker processes without a finished episode in between", low=0)
     action_repeat: int = result_key(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = result_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     fall_height: float | None = result_key(None, "height of the goal below which an object has fallen in training")

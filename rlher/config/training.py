@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, config_key, dotted_keys, result_key, section
+from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_key, config_key, dotted_keys, result_key, section
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -43,20 +43,15 @@ class NormalizeConfig:
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = config_key(
-        None,
-        f"steps between evaluations; null: {DEFAULT_EVALUATIONS} evaluations in a run",
-        low=1,
-        matters_for=["experiment", "recipe", "resume"],
+    freq: int | None = result_key(
+        None, f"steps between evaluations; null: {DEFAULT_EVALUATIONS} in a run", low=1, ignored_for=["grouping"]
     )
-    episodes: int = config_key(20, "episodes per evaluation", low=1, matters_for=["experiment", "recipe", "resume"])
-    final_episodes: int = config_key(
-        100, "episodes of the final evaluation, on other seeds", low=1, matters_for=["experiment", "recipe"]
+    episodes: int = result_key(20, "episodes per evaluation", low=1, ignored_for=["grouping"])
+    final_episodes: int = result_key(
+        100, "episodes of the final evaluation, on other seeds", low=1, ignored_for=["grouping", "resume"]
     )
-    seed: int = config_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, matters_for=["experiment", "resume"])
-    workers: int | None = config_key(
-        None, "processes that evaluate while training continues; 0: training waits; null: by cores and threads", low=0
-    )
+    seed: int = result_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, ignored_for=["grouping", "recipe"])
+    workers: int | None = config_key(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = config_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 
@@ -64,11 +59,11 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = config_key(
+    freq: int | None = result_key(
         10_000,
         "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
         low=1,
-        matters_for=["experiment", "resume"],
+        ignored_for=["grouping", "recipe"],
     )
     minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -82,56 +77,41 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = config_key(0, "seed of all random numbers", low=0, high=MAX_SEED, matters_for=["experiment", "resume"])
-    total_timesteps: int = config_key(
+    seed: int = result_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_for=["grouping", "recipe"])
+    total_timesteps: int = result_key(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        matters_for=["experiment", "recipe"],
+        ignored_for=["grouping", "resume"],
     )
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
-        "auto",
-        "where environments run; auto: subproc if n_envs > 1 or engine.overlap, and there are cores for it",
-        choices=("auto", "dummy", "subproc"),
+        "auto", "where environments run; auto: subproc if there are cores for it", choices=("auto", "dummy", "subproc")
     )
     device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = config_key(
-        None, "torch threads; null: by width, batch and cores; 1: the run uses one core", low=1, high=1024
-    )
+    threads: int | None = config_key(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = config_key(
+    recipe: str | None = result_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        # A resumed run keeps its config, so another recipe would have no effect.
-        matters_for=["resume"],
+        ignored_for=["experiment", "grouping", "recipe"],  # a resumed run keeps its config, so it cannot have another
         command_line_only=True,
     )
-    init_from: str | None = config_key(
-        None, "run folder or model file to start from", matters_for=["experiment", "grouping", "resume"]
-    )
-    callbacks: list[Any] = config_key(
-        [],
-        "callbacks of Stable-Baselines3: module:Class, or {module:Class: {argument: value}}",
-        matters_for=["experiment", "grouping", "recipe"],  # a run that a callback ended goes on without it
-        may_name_code=True,
-    )
+    init_from: str | None = result_key(None, "run folder or model file to start from", ignored_for=["recipe"])
+    callbacks: list[Any] = code_key(
+        [], "callbacks of Stable-Baselines3: module:Class or {module:Class: {argument: value}}", ignored_for=["resume"]
+    )  # a run that a callback ended goes on without it
     trust_code: bool = config_key(
-        False,
-        "run the code that the recipe, environment or (rlher resume) config.yaml of somebody else names",
-        command_line_only=True,
+        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
     )
     logs: str = config_key("logs", "folder of all runs", command_line_only=True)
     progress: bool = config_key(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = config_key(True, "write TensorBoard event files")
     logger: str = config_key(
-        "none",
-        "tracking service to log to; wandb needs pip install 'rlher[wandb]'",
-        choices=("none", *TRACKERS),
-        may_name_code=True,
+        "none", "tracking service; wandb: pip install 'rlher[wandb]'", choices=("none", *TRACKERS), may_name_code=True
     )
     record: bool = config_key(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = config_key(False, "print the result as JSON on stdout")
@@ -160,9 +140,7 @@ class LauncherConfig(TrainConfig):
 
     workers: int = config_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = config_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = config_key(
-        None, "head of the Ray cluster, host:port; null: a cluster on this machine", command_line_only=True
-    )
+    ray_address: str | None = config_key(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
 
 
 @dataclass
