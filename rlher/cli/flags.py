@@ -85,15 +85,19 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     flag_values: ValuesByKey = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None: a group
-        flag_values |= parse_flag(key, value, field, is_sweep) if isinstance(value, str) else {key: [value]}
-    sources = (_word_values([*words, *others], command), flag_values, hyperparameters)
-    _require_distinct_keys(*sources)
-    overrides = dict(itertools.chain.from_iterable(source.items() for source in sources))
+        flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else [value]
+    word_values = _word_values([*words, *others], command)
+    _require_distinct_keys(word_values, flag_values, hyperparameters)
+    overrides = word_values | flag_values | _single_values(hyperparameters)
     if not is_sweep:
         _require_single_values(command, overrides)
     if file:
-        overrides = rl_zoo.file_overrides(file, overrides) | overrides
+        overrides = _single_values(rl_zoo.file_overrides(file, overrides)) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config=bool(cfg))
+
+
+def _single_values(values: Mapping[str, Any]) -> ValuesByKey:
+    return {key: [value] for key, value in values.items()}
 
 
 def _word_values(words: list[str], command: Command) -> ValuesByKey:
@@ -129,7 +133,7 @@ def _override(word: str, command: Command) -> ValuesByKey:
         field = command.keys.get(SHORT_KEYS.get(key, key))
         if field is None and key not in command.groups and (owners := commands_with_key(key)):
             raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
-        return parse_override(key, text, field)
+        return {key: parse_override(key, text, field)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
     near = [f"{flag} or {word}=..."] if flag in command.flags else choices

@@ -6,6 +6,7 @@
 
 import argparse
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Mapping
@@ -20,15 +21,6 @@ from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten_sections
-
-KEYS_OF_FLAGS = {
-    ("-n", "--n-timesteps"): "total_timesteps",
-    ("--eval-freq",): "eval.freq",
-    ("--eval-episodes",): "eval.episodes",
-    ("--n-jobs",): "workers",
-    ("--num-threads",): "threads",
-}
-"""The config key of each flag that rlher itself does not have."""
 
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
 """A hyperparameter, which follows ``-params``."""
@@ -59,35 +51,30 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 """Values with which rlher's own keys of an algorithm have no effect."""
 
 NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
-"""Default hidden layers of SB3's policies, by algorithm, where rlher has others."""
+"""Default hidden layers of SB3's policies where they are not [256, 256], by algorithm."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add RL Zoo's flags to the parser of a command; those of a config key have the key as their ``dest``."""
-    for flags, key in KEYS_OF_FLAGS.items():
-        parser.add_argument(*flags, dest=key, default=argparse.SUPPRESS)
-    parser.add_argument("--track", dest="logger", action="store_const", const="wandb", default=argparse.SUPPRESS)
+    add = functools.partial(parser.add_argument, default=argparse.SUPPRESS)
+    add("-n", "--n-timesteps", dest="total_timesteps")
+    add("--eval-freq", dest="eval.freq")
+    add("--eval-episodes", dest="eval.episodes")
+    add("--n-jobs", dest="workers")
+    add("--num-threads", dest="threads")
+    add("--track", dest="logger", action="store_const", const="wandb")
     parser.add_argument("-params", "--hyperparams", dest="params", nargs="*", action="extend", default=[])
     parser.add_argument("-conf", "--conf-file", type=Path)
 
 
-def translate_hyperparameters(words: list[str]) -> tuple[dict[str, list[Any]], list[str]]:
+def translate_hyperparameters(words: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the values of the words after ``-params`` by config key, and the words that are no hyperparameters.
 
     :raises UserError: a hyperparameter has a value that rlher does not have.
     """
-    overrides: dict[str, list[Any]] = {}
-    others = []
-    for word in words:
-        if match := PARAMETER.fullmatch(word):
-            overrides |= _single_values(by_config_key({match[1]: read_python(match[2])}))
-        else:
-            others.append(word)  # -params batch_size:64 seed=1
-    return overrides, others
-
-
-def _single_values(values: Mapping[str, Any]) -> dict[str, list[Any]]:
-    return {key: [value] for key, value in values.items()}
+    parameters = [match.groups() for match in map(PARAMETER.fullmatch, words) if match]
+    others = [word for word in words if not PARAMETER.fullmatch(word)]  # -params batch_size:64 seed=1
+    return by_config_key({name: read_python(text) for name, text in parameters}), others
 
 
 def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +106,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return translation
 
 
-def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, Any]:
     """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
     :param overrides: overrides of the command line; they choose algorithm and environment, and may trust the file.
@@ -140,12 +127,11 @@ def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, 
         parameters = inspect.signature(resolve_name(ALGORITHMS[algo].sb3_class)).parameters
         sb3_defaults = {name: argument.default for name, argument in parameters.items() if argument.default is not None}
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
-        defaults = {name: value for name, value in (sb3_defaults | NOT_IN_SB3).items() if name in names}
-        if algo in NET_ARCH_OF_SB3:
-            defaults["net_arch"] = NET_ARCH_OF_SB3[algo]
+        sb3_defaults |= NOT_IN_SB3 | {"net_arch": NET_ARCH_OF_SB3.get(algo, [256, 256])}
+        defaults = {name: value for name, value in sb3_defaults.items() if name in names}
     values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
     require_trusted_code(path, expand_overrides(by_config_key(values)), trusts_code(overrides))
-    return _single_values({"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)})
+    return {"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)}
 
 
 def read_python(text: str) -> Any:

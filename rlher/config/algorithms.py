@@ -100,14 +100,6 @@ class ActorCriticConfig(OffPolicyConfig):
 
 
 @dataclass
-class DeterministicConfig(ActorCriticConfig):
-    """Keys of the algorithms with a deterministic actor, after OpenAI baselines."""
-
-    action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
-    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
-
-
-@dataclass
 class DQNConfig(OffPolicyConfig):
     """Deep Q-network (Mnih et al. 2015), used for the HER paper's bit flipping."""
 
@@ -131,20 +123,23 @@ class SACConfig(ActorCriticConfig):
 
 
 @dataclass
-class TD3Config(DeterministicConfig):
+class DDPGConfig(ActorCriticConfig):
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
+
+    n_critics: int = with_default(ActorCriticConfig, "n_critics", 1)
+    action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
+    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
+
+
+@dataclass
+class TD3Config(DDPGConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
+    n_critics: int = with_default(DDPGConfig, "n_critics", 2)
     policy_delay: int = key(2, "critic updates per actor update", low=1)
     target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
     target_policy_noise_schedule: str = key("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
     target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
-
-
-@dataclass
-class DDPGConfig(DeterministicConfig):
-    """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
-
-    n_critics: int = with_default(ActorCriticConfig, "n_critics", 1)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from rlher.config.key import MAX_SEED, config_key, section, with_default
 class ModelConfig:
     """Keys that choose a run and one of its models."""
 
-    run: str | None = config_key(None, "run folder; null: the newest under `logs`", positional=True)
+    run: str | None = config_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
     logs: str = config_key("logs", "folder of all runs")
     model: str = config_key("auto", "model of the run: best, last, or steps of eval.keep_models; auto: best or last")
     json: bool = config_key(False, "print the result as JSON on stdout")
@@ -22,7 +22,6 @@ class ModelConfig:
 class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    run: str | None = config_key(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
     agent: str | None = config_key(None, "agent that comes with rlher (`rlher list agents`)")
     seed: int = config_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = config_key(True, "deterministic actions; --no-deterministic: sampled actions")

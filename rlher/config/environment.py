@@ -78,11 +78,6 @@ class EnvConfig:
         return 2 if self.relay.enabled else 1
 
     @property
-    def max_episode_actions(self) -> int | None:
-        """Most actions of an episode: ``max_episode_steps`` counts each repetition of an action."""
-        return None if self.max_episode_steps is None else -(-self.max_episode_steps // self.action_repeat)
-
-    @property
     def step_timeout_seconds(self) -> float | None:
         """Time limit of a step or reset in a worker process, in seconds; None: no limit."""
         return 300.0 if self.step_timeout is None else self.step_timeout or None

@@ -26,7 +26,7 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> dict[str, list[Any]]:
+def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> list[Any]:
     """Return the values of ``--key text``, which needs no quotes and no brackets, as :func:`parse_override` does.
 
     ``--title "a, b"`` is one text, ``--by algo,seed`` is a list.
@@ -34,29 +34,29 @@ def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> dict
     :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
     """
     if field and takes_list(field) and not text.startswith(("[", "{")):
-        return {key: [[entry for entry in text.split(",") if entry]]}
+        return [[entry for entry in text.split(",") if entry]]
     if field and takes_text(field) and not takes_list(field) and not is_sweep:
-        return {key: [_text_value(text)]}
+        return [_text_value(text)]
     return parse_override(key, text, field)
 
 
-def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[Any]]:
-    """Return the values of ``key=text`` by key, several if it is a sweep.
+def parse_override(key: str, text: str, field: Field | None) -> list[Any]:
+    """Return the values of ``key=text``, several if it is a sweep.
 
     :param field: field of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
-        return {key: [_text_value(text.strip("'\""))]}
+        return [_text_value(text.strip("'\""))]
     if _is_literal(text, field):
-        return {key: [_text_value(text)]}
+        return [_text_value(text)]
     # Hydra asks for the names that env=glob(Fetch*) may match.
     loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
     parser = OverridesParser.create(loader)
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
-            return {key: [override.value()]}
+            return [override.value()]
         values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
     except OverrideParseException:
         if field and field.type == list[Any]:
@@ -68,7 +68,7 @@ def parse_override(key: str, text: str, field: Field | None) -> dict[str, list[A
         raise UserError(f"{key}=... cannot be parsed: {first_line(error)}.") from None
     if not values:
         raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
-    return {key: values}
+    return values
 
 
 def _is_literal(text: str, field: Field | None) -> bool:

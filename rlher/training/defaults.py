@@ -5,6 +5,7 @@ the environments step, and an environment that hangs or dies is replaced. Evalua
 training, one per core. A run with one core has no worker processes.
 """
 
+import math
 from dataclasses import replace
 
 from stable_baselines3.common.utils import get_device
@@ -73,7 +74,7 @@ def _learning_starts(config: TrainConfig) -> tuple[int, str]:
     It is at least an episode of each environment, because before that there are few virtual goals.
     """
     steps, reason = config.algo.learning_starts, ""
-    least = (config.env.max_episode_actions or 0) * config.n_envs
+    least = math.ceil((config.env.max_episode_steps or 0) / config.env.action_repeat) * config.n_envs
     if steps is None:
         steps, reason = min(LEARNING_STARTS, config.total_timesteps // 4), "by default 1000 or a quarter of the run"
     if steps < least:
