@@ -55,7 +55,7 @@ def program_help() -> str:
 
 
 def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:
-    """Return the text of ``rlher <command> --help``: flags with text and default.
+    """Return the text of ``rlher <command> --help``: flags with text, default and choices.
 
     :param argv: the other words of the command line; its ``algo=`` and ``env=`` add keys and defaults.
     :param with_keys: list groups with their choices, and keys with text, default and choices, as well.
@@ -64,7 +64,9 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     lines += [f"usage: rlher {command.name}{_usage(command.positional)} [flags] [key=value ...]", ""]
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
-    lines += ["flags (each is a key too):", *_flag_lines(command)]
+    lines.append("flags (each is a key too):")
+    for flag, field in command.flags.items():
+        lines.append(_entry(flag, 18, f"{field.metadata['text']}{_default_and_choices(field, default_of(field))}"))
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
@@ -73,7 +75,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if with_keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
         for key, field, value in values_by_key(_config_for_help(command, argv)):
-            lines.append(_entry(key, 34, f"{field.metadata['text']}{_limits(field, value)}"))
+            lines.append(_entry(key, 34, f"{field.metadata['text']}{_default_and_choices(field, value)}"))
     return "\n".join([*lines, "", OTHER_FLAGS])
 
 
@@ -81,15 +83,6 @@ def _usage(positional: Field | None) -> str:
     if positional is None:
         return ""
     return " [<run or folder> ...]" if takes_list(positional) else f" [<{positional.name}>]"
-
-
-def _flag_lines(command: Command) -> list[str]:
-    lines = []
-    for flag, field in command.flags.items():
-        default = default_of(field)
-        value = "..." if default in (None, []) else default
-        lines.append(_entry(flag if isinstance(default, bool) else f"{flag} {value}", 28, field.metadata["text"]))
-    return lines
 
 
 def _entry(name: str, size: int, text: str) -> str:
@@ -117,8 +110,8 @@ def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
     return compose(command.schema, overrides)
 
 
-def _limits(field: Field, default: Any) -> str:
-    limits = [] if default in (None, "") else [override_text(default)]
+def _default_and_choices(field: Field, default: Any) -> str:
+    parts = [] if default in (None, "", []) else [override_text(default)]
     if "choices" in field.metadata:
-        limits.append(f"one of {', '.join(field.metadata['choices'])}")
-    return f" ({'; '.join(limits)})" if limits else ""
+        parts.append(f"one of {', '.join(field.metadata['choices'])}")
+    return f" ({'; '.join(parts)})" if parts else ""

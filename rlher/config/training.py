@@ -24,9 +24,7 @@ class EngineConfig:
 
     compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = result_key(
-        "auto",
-        "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
-        choices=("float32", "bf16", "auto"),
+        "auto", "precision of the losses; auto: bf16 where it is faster", choices=("float32", "bf16", "auto")
     )
     overlap: bool = result_key(True, "update while the environments step")
 

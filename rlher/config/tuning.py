@@ -59,10 +59,7 @@ class OptimizeConfig(LauncherConfig):
     pruner: str = config_key("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
     study_name: str | None = config_key(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = config_key(
-        None,
-        "sqlite:///..., postgresql://...; null: a journal file under `logs`",
-        command_line_only=True,
-        shown_as=hide_password,
+        None, "sqlite:///..., postgresql://...; null: a journal file", command_line_only=True, shown_as=hide_password
     )
     heartbeat: int = config_key(
         30, "seconds between heartbeats; after twice as long without one, a command's trials run again", low=1
