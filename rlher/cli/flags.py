@@ -15,34 +15,31 @@ from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.config.command_keys import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
-from rlher.config.override_syntax import override_text, override_word, parse_flag, parse_override
+from rlher.config.override_syntax import Sweep, override_text, override_words, parse_flag, parse_override
 from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
-
-ValuesByKey = dict[str, list[Any]]
-"""Values by config key or short form; in a sweep a key may have several."""
 
 
 class CommandLine(NamedTuple):
     """The words of a command line, sorted.
 
     :param command: the command that they are for.
-    :param overrides: the values that they set.
-    :param is_sweep: ``-m``: a key may have several values.
+    :param overrides: the values that they set, by config key or short form.
+    :param is_sweep: ``-m``: a value may be a :class:`~rlher.config.override_syntax.Sweep`.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     """
 
     command: Command
-    overrides: ValuesByKey
+    overrides: dict[str, Any]
     is_sweep: bool = False
     prints_config: bool = False
 
     def combinations(self) -> list[dict[str, Any]]:
         """Return the overrides of the run, or of each run of a sweep: one for each combination of its values."""
-        products = itertools.product(*self.overrides.values())
-        return [dict(zip(self.overrides, values, strict=True)) for values in products]
+        choices = [value if isinstance(value, Sweep) else [value] for value in self.overrides.values()]
+        return [dict(zip(self.overrides, values, strict=True)) for values in itertools.product(*choices)]
 
     def configs(self) -> list[Any]:
         """Compose the config, or the configs of a sweep.
@@ -56,12 +53,11 @@ class CommandLine(NamedTuple):
         """Return the line as one would type it: a word for each override and for each positional word, no password."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
-        for key, values in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
+        for key, value in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
             if positional and key == positional.name:
-                words += map(str, values[0] if isinstance(values[0], list) else values)
-                continue
-            field = self.command.keys.get(key)
-            words.append(override_word(key, *(shown_value(field, value) for value in values)))
+                words += map(str, value if isinstance(value, list) else [value])
+            else:
+                words += override_words({key: shown_value(self.command.keys.get(key), value)})
         return shlex.join(words)
 
 
@@ -82,31 +78,27 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
     hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     file = given.pop("conf_file", None)
-    flag_values: ValuesByKey = {}
+    flag_values: dict[str, Any] = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None: a group
-        flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else [value]
+        flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command)
     _require_distinct_keys(word_values, flag_values, hyperparameters)
-    overrides = word_values | flag_values | _single_values(hyperparameters)
+    overrides = word_values | flag_values | hyperparameters
     if not is_sweep:
         _require_single_values(command, overrides)
     if file:
-        overrides = _single_values(rl_zoo.file_overrides(file, overrides)) | overrides
+        overrides = rl_zoo.file_overrides(file, overrides) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config=bool(cfg))
 
 
-def _single_values(values: Mapping[str, Any]) -> ValuesByKey:
-    return {key: [value] for key, value in values.items()}
-
-
-def _word_values(words: list[str], command: Command) -> ValuesByKey:
+def _word_values(words: list[str], command: Command) -> dict[str, Any]:
     """Return the values of words that are no flags: overrides, and words that name runs.
 
     :raises UserError: a word is neither, or there are several runs for a command that takes one.
     """
     positional = command.positional
-    overrides: ValuesByKey = {}
+    overrides: dict[str, Any] = {}
     paths: list[str] = []
     for word in words:
         if positional and _is_path(word, command, positional):
@@ -116,12 +108,12 @@ def _word_values(words: list[str], command: Command) -> ValuesByKey:
     if positional and paths:
         if len(paths) > 1 and not takes_list(positional):
             raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
-        overrides[positional.name] = [paths if len(paths) > 1 else paths[0]]
+        overrides[positional.name] = paths if len(paths) > 1 else paths[0]
     return overrides
 
 
-def _override(word: str, command: Command) -> ValuesByKey:
-    """Return the values of a word such as ``algo.gamma=0.9``.
+def _override(word: str, command: Command) -> dict[str, Any]:
+    """Return the key and value of a word such as ``algo.gamma=0.9``.
 
     :raises UserError: it is no override.
     """
@@ -175,11 +167,11 @@ def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
         raise UserError(f"{twice[0]} is given twice; leave one out.")
 
 
-def _require_single_values(command: Command, overrides: Mapping[str, list[Any]]) -> None:
+def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> None:
     """Raise UserError if a key has several values, which only a sweep may have."""
-    for key, values in overrides.items():
-        if len(values) > 1:
-            text = ",".join(map(override_text, values))
+    for key, value in overrides.items():
+        if isinstance(value, Sweep):
+            text = override_text(value)
             is_list = key in command.keys and takes_list(command.keys[key])
             advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
             raise UserError(f"{key}={text} has several values; {advice}.")

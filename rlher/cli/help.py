@@ -102,7 +102,7 @@ def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
     :raises UserError: the command line is invalid.
     """
     line = parse(command.name, [word for word in argv if word not in HELP_FLAGS])
-    overrides = {key: values[0] for key, values in line.overrides.items() if key in command.groups}
+    overrides = {key: value for key, value in line.combinations()[0].items() if key in command.groups}
     if "recipe" in command.groups:
         overrides["recipe"] = None
     if "trust_code" in command.keys:

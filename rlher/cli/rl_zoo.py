@@ -17,6 +17,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
+from rlher.config.override_syntax import Sweep
 from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
@@ -106,20 +107,19 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return translation
 
 
-def file_overrides(path: Path, overrides: Mapping[str, list[Any]]) -> dict[str, Any]:
+def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
 
     :param overrides: overrides of the command line; they choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
         no algorithm, or several algorithms or environments are chosen.
     """
-    algos, envs = (overrides.get(group) or [""] for group in ("algo", "env"))
-    if len(algos) > 1 or len(envs) > 1 or not algos[0]:
+    algo, env = overrides.get("algo"), overrides.get("env")
+    if algo is None or isinstance(algo, Sweep) or isinstance(env, Sweep):
         raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
-    env = str(envs[0])
-    algo = expand_overrides({"algo": algos[0]})["algo"]  # of a class of the user's own, its base's
+    algo = expand_overrides({"algo": algo})["algo"]  # of a class of the user's own, its base's
     entries = read_mapping(path)
-    entry = entries.get(env, entries.get("default"))
+    entry = entries.get(str(env), entries.get("default"))
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry for env={env}; RL Zoo's files have one for each environment.")
     defaults: dict[str, Any] = {}

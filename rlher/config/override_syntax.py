@@ -26,38 +26,42 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> list[Any]:
-    """Return the values of ``--key text``, which needs no quotes and no brackets, as :func:`parse_override` does.
+class Sweep(list):
+    """The values of a key in a sweep, each for runs of its own."""
+
+
+def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
+    """Return the value of ``--key text``, which needs no quotes and no brackets, as :func:`parse_override` does.
 
     ``--title "a, b"`` is one text, ``--by algo,seed`` is a list.
 
     :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
     """
     if field and takes_list(field) and not text.startswith(("[", "{")):
-        return [[entry for entry in text.split(",") if entry]]
+        return [entry for entry in text.split(",") if entry]
     if field and takes_text(field) and not takes_list(field) and not is_sweep:
-        return [_text_value(text)]
+        return _text_value(text)
     return parse_override(key, text, field)
 
 
-def parse_override(key: str, text: str, field: Field | None) -> list[Any]:
-    """Return the values of ``key=text``, several if it is a sweep.
+def parse_override(key: str, text: str, field: Field | None) -> Any:
+    """Return the value of ``key=text``, a :class:`Sweep` if it has several.
 
     :param field: field of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
-        return [_text_value(text.strip("'\""))]
+        return _text_value(text.strip("'\""))
     if _is_literal(text, field):
-        return [_text_value(text)]
+        return _text_value(text)
     # Hydra asks for the names that env=glob(Fetch*) may match.
     loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
     parser = OverridesParser.create(loader)
     try:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
-            return [override.value()]
-        values = [parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()]
+            return override.value()
+        values = Sweep(parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator())
     except OverrideParseException:
         if field and field.type == list[Any]:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
@@ -68,7 +72,7 @@ def parse_override(key: str, text: str, field: Field | None) -> list[Any]:
         raise UserError(f"{key}=... cannot be parsed: {first_line(error)}.") from None
     if not values:
         raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
-    return values
+    return values if len(values) > 1 else values[0]
 
 
 def _is_literal(text: str, field: Field | None) -> bool:
@@ -83,10 +87,12 @@ def _text_value(text: str) -> str | None:
 
 
 def override_text(value: Any) -> str:
-    """Write a value as one would type it on the command line.
+    """Write a value, or the values of a sweep, as one would type it on the command line.
 
     :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
     """
+    if isinstance(value, Sweep):
+        return ",".join(map(override_text, value))
     if isinstance(value, list | tuple):
         return f"[{','.join(override_text(entry) for entry in value)}]"
     if isinstance(value, dict):
@@ -104,11 +110,6 @@ def override_text(value: Any) -> str:
     return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
 
 
-def override_word(key: str, *values: Any) -> str:
-    """Return the word ``key=value`` of a command line; several values are those of a sweep."""
-    return f"{key}={','.join(map(override_text, values))}"
-
-
 def override_words(values: Mapping[str, Any]) -> list[str]:
     """Return the words ``key=value`` of a command line that sets these values."""
-    return [override_word(key, value) for key, value in values.items()]
+    return [f"{key}={override_text(value)}" for key, value in values.items()]

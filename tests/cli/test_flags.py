@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from rlher.cli import flags, main
+from rlher.config.override_syntax import Sweep
 from rlher.core.errors import UserError
 
 
 def overrides_of(name: str, words: list[str]) -> dict[str, Any]:
-    """Return the overrides of a command line without sweeps, by key."""
-    return {key: value for key, (value,) in flags.parse(name, words).overrides.items()}
+    return flags.parse(name, words).overrides
 
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"]
-    overrides = {"algo": ["sac"], "seed": [0, 1], "n_envs": [2], "progress": [False], "device": ["cpu"]}
+    overrides = {"algo": "sac", "seed": Sweep([0, 1]), "n_envs": 2, "progress": False, "device": "cpu"}
     assert flags.parse("train", words)[1:] == (overrides, True, False)
-    assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": [1]}, False, True)
+    assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": 1}, False, True)
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
     assert overrides_of("enjoy", ["--no-deterministic"]) == {"deterministic": False}
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
@@ -62,8 +62,7 @@ def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path,
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
     monkeypatch.setattr(main, "run_command", lambda line: (line.command.name, line.overrides))
-    overrides = {key: [value] for key, value in expected.items()}
-    assert main.dispatch(["train", *words]) == ("resume", overrides)
+    assert main.dispatch(["train", *words]) == ("resume", expected)
 
 
 def test_positional_words_are_recorded_without_their_key() -> None:
@@ -74,7 +73,7 @@ def test_positional_words_are_recorded_without_their_key() -> None:
 
 def test_a_flag_sweeps_as_its_word_does() -> None:
     for words in (["-m", "--recipe", "a,b"], ["-m", "recipe=a,b"]):
-        assert flags.parse("train", words).overrides == {"recipe": ["a", "b"]}
+        assert flags.parse("train", words).overrides == {"recipe": Sweep(["a", "b"])}
 
 
 def test_a_word_may_be_longer_than_a_file_name() -> None:

@@ -36,8 +36,7 @@ def test_values_become_what_their_keys_take() -> None:
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
     command = next(name for name in ("train", "optimize", "plot") if key in COMMANDS[name].keys or "kwargs" in key)
-    ((name, values),) = parse(command, [word]).overrides.items()
-    assert expand_overrides({name: values[0]})[key] == value
+    assert expand_overrides(parse(command, [word]).overrides)[key] == value
 
 
 def test_names_of_groups_come_before_other_values() -> None:
