@@ -73,11 +73,11 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
     given = vars(namespace)
-    words, is_sweep, cfg = given.pop("words"), given.pop("multirun"), given.pop("cfg")
-    if is_sweep and cfg:
+    words, params, file = given.pop("words", []), given.pop("params", []), given.pop("conf_file", None)
+    is_sweep, prints_config = given.pop("multirun", False), bool(given.pop("cfg", False))
+    if is_sweep and prints_config:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
-    file = given.pop("conf_file", None)
+    hyperparameters, others = rl_zoo.translate_hyperparameters(params)
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None: a group
@@ -89,7 +89,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         _require_single_values(command, overrides)
     if file:
         overrides = rl_zoo.file_overrides(file, overrides) | overrides
-    return CommandLine(command, overrides, is_sweep, prints_config=bool(cfg))
+    return CommandLine(command, overrides, is_sweep, prints_config)
 
 
 def _word_values(words: list[str], command: Command) -> dict[str, Any]:
@@ -142,16 +142,17 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(command: Command) -> _Parser:
     """Return the parser of a command's flags; all other words are its ``words``."""
-    parser = _Parser(f"rlher {command.name}", add_help=False, allow_abbrev=False)
+    prog = f"rlher {command.name}"
+    parser = _Parser(prog, argument_default=argparse.SUPPRESS, add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="*")
     parser.add_argument("-m", "--multirun", action="store_true")
     parser.add_argument("-c", "--cfg", choices=["job"])
     for group in command.groups:
-        parser.add_argument(f"--{group}", default=argparse.SUPPRESS)
+        parser.add_argument(f"--{group}")
     for flag, field in command.flags.items():
         if field.name not in command.groups:
             action = argparse.BooleanOptionalAction if field.type is bool else "store"
-            parser.add_argument(flag, dest=field.name, default=argparse.SUPPRESS, action=action)
+            parser.add_argument(flag, dest=field.name, action=action)
     if "algo" in command.groups:
         rl_zoo.add_flags(parser)
     return parser

@@ -6,7 +6,6 @@
 
 import argparse
 import ast
-import functools
 import inspect
 import re
 from collections.abc import Mapping
@@ -57,14 +56,13 @@ NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add RL Zoo's flags to the parser of a command; those of a config key have the key as their ``dest``."""
-    add = functools.partial(parser.add_argument, default=argparse.SUPPRESS)
-    add("-n", "--n-timesteps", dest="total_timesteps")
-    add("--eval-freq", dest="eval.freq")
-    add("--eval-episodes", dest="eval.episodes")
-    add("--n-jobs", dest="workers")
-    add("--num-threads", dest="threads")
-    add("--track", dest="logger", action="store_const", const="wandb")
-    parser.add_argument("-params", "--hyperparams", dest="params", nargs="*", action="extend", default=[])
+    parser.add_argument("-n", "--n-timesteps", dest="total_timesteps")
+    parser.add_argument("--eval-freq", dest="eval.freq")
+    parser.add_argument("--eval-episodes", dest="eval.episodes")
+    parser.add_argument("--n-jobs", dest="workers")
+    parser.add_argument("--num-threads", dest="threads")
+    parser.add_argument("--track", dest="logger", action="store_const", const="wandb")
+    parser.add_argument("-params", "--hyperparams", dest="params", nargs="*", action="extend")
     parser.add_argument("-conf", "--conf-file", type=Path)
 
 
