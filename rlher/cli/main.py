@@ -107,13 +107,13 @@ def run_command(line: "CommandLine") -> int:
     :raises UserError: the config is invalid.
     """
     command = line.command
+    if line.is_sweep and command.sweep:
+        return command.sweep(line.combinations())
     configs = line.configs()
     if line.prints_config:
         values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0])}
         print(dump_yaml(unflatten(values)), end="")
         return 0
-    if line.is_sweep and command.sweep:
-        return command.sweep(line.combinations())
     codes = []
     for config in configs:
         codes.append(command.function(config, str(line)) or 0)

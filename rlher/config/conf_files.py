@@ -15,7 +15,7 @@ CONF = Path(__file__).parents[1] / "conf"
 
 def conf_files(group: str) -> dict[str, Path]:
     """Return the files of a group, such as ``env``, sorted by name. Of two files with one name, rlher's is taken."""
-    folders = [CONF, *filter(Path.is_dir, plugin_values("CONF"))]
+    folders = [CONF, *plugin_values("CONF")]
     files = {file.stem: file for folder in reversed(folders) for file in (folder / group).glob("*.yaml")}
     return dict(sorted(files.items()))
 
