@@ -24,7 +24,9 @@ class EngineConfig:
 
     compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = result_key(
-        "auto", "precision of the losses; auto: bf16 where it is faster", choices=("float32", "bf16", "auto")
+        "auto",
+        "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
+        choices=("float32", "bf16", "auto"),
     )
     overlap: bool = result_key(True, "update while the environments step")
 
@@ -85,7 +87,9 @@ class TrainConfig:
     )
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
-        "auto", "where environments run; auto: subproc if there are cores for it", choices=("auto", "dummy", "subproc")
+        "auto",
+        "where environments run; auto: subproc if n_envs > 1 or engine.overlap, and there are cores for it",
+        choices=("auto", "dummy", "subproc"),
     )
     device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = config_key(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
