@@ -1,7 +1,6 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -184,25 +183,19 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
 def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, str]]:
     """Yield each run and its label, extended by ``key=value`` of the keys that differ between the runs."""
     table = _differences(runs)
-    values_in_label = table[_keys_in_label(table, runs)].to_dict("records")
+    values_in_label = table[_keys_in_label(table)].to_dict("records")
     for run, values in zip(runs, values_in_label, strict=True):
         parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
         algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
         yield run, ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy
 
 
-def _keys_in_label(table: pd.DataFrame, runs: Sequence[LoadedRun]) -> list[str]:
+def _keys_in_label(table: pd.DataFrame) -> list[str]:
     """Return the keys of :func:`_differences` that a label needs, sorted.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then one of
-    them is enough: first a key that was typed on the command line, then one that no run leaves empty.
+    them is enough, if possible a key that no run leaves empty.
     """
-
-    def rank(key: str) -> tuple[bool, bool]:
-        word = re.compile(rf"(?<![\w.]){re.escape(key)}=")  # for `seed` not the end of `eval.seed=`
-        is_typed = any(word.search(run.command) for run in runs)
-        return not is_typed, bool(table[key].isin(EMPTY_VALUES).any())
-
-    keys = sorted(map(str, table), key=rank)
+    keys = sorted(map(str, table), key=lambda key: bool(table[key].isin(EMPTY_VALUES).any()))
     divisions = table[keys].apply(lambda values: values.factorize()[0])  # values as numbers, in order of appearance
     return sorted(divisions.T.drop_duplicates().index)

@@ -20,10 +20,10 @@ from rlher.config.training import EvalConfig, default_config
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import finite_float, read_json, read_table, read_text
+from rlher.core.reading import finite_float, read_json, read_table
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.result import Status
-from rlher.run.run_folder import COMMAND, CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
+from rlher.run.run_folder import CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
 """Runs in a checkout of rlher that are not the user's own."""
@@ -50,7 +50,6 @@ class LoadedRun:
 
     folder: Path
     values: dict[str, Any]
-    command: str
     evaluations: pd.DataFrame
     result: dict[str, Any]
 
@@ -168,7 +167,7 @@ def read_run(folder: Path) -> LoadedRun:
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, read_text(folder / COMMAND), evaluations, result)
+    return LoadedRun(folder, config, evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
