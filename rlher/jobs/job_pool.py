@@ -16,7 +16,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -47,8 +46,7 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
                 if not pool.running:  # others run the last jobs
                     time.sleep(POLL_SECONDS)
                 for future in wait(pool.running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    jobs.on_end(pool.running[future].owner, future)
-                    del pool.running[future]
+                    jobs.on_end(pool.running.pop(future).owner, future.exception())
         except BaseException:
             if pool.running:
                 print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
@@ -57,19 +55,6 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
             table.update()
             raise
         table.update()
-
-
-@dataclass
-class RunningJob:
-    """A job that was submitted, and how to end it; no effect until it has a process or a task.
-
-    :param interrupt: stops it as Ctrl-C does; it may be called again.
-    :param kill: ends it at once.
-    """
-
-    owner: Any
-    interrupt: Callable[[], None] = lambda: None
-    kill: Callable[[], None] = lambda: None
 
 
 class Pool:
@@ -88,7 +73,7 @@ class Pool:
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_here
         self._threads = ThreadPoolExecutor(config.workers)
-        self.running: dict[Future, RunningJob] = {}
+        self.running: dict[Future, Job] = {}
 
     def __enter__(self) -> "Pool":
         return self
@@ -100,8 +85,7 @@ class Pool:
 
     def submit(self, job: Job) -> None:
         """Run a job as soon as a worker is free."""
-        running = RunningJob(job.owner)
-        self.running[self._threads.submit(self._run, job, running)] = running
+        self.running[self._threads.submit(self._run, job)] = job
 
     def stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
@@ -116,26 +100,26 @@ class Pool:
                 job.kill()
 
 
-def _run_here(job: Job, running: RunningJob) -> None:
+def _run_here(job: Job) -> None:
     """Run a job in a worker process of this machine, and wait for its end.
 
     The worker has no service; the job is its ``build``.
     """
     worker = Worker(partial(_call_in_worker, job.function, job.log))
-    running.interrupt = worker.process.terminate
-    running.kill = worker.kill
+    job.interrupt = worker.process.terminate
+    job.kill = worker.kill
     try:
         worker.receive(None)
     finally:
         close_workers([worker])
 
 
-def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job, running: RunningJob) -> None:
+def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
     """Run a job in a task of a Ray cluster, and wait for its end."""
     task = ray.remote(**options)(_call_in).remote(os.getcwd(), job.function, job.log)
     # Ray sends SIGINT to the task. A run ends after its step at the first one, and at once at a second one.
-    running.interrupt = cache(partial(ray.cancel, task))
-    running.kill = partial(ray.cancel, task, force=True)
+    job.interrupt = cache(partial(ray.cancel, task))
+    job.kill = partial(ray.cancel, task, force=True)
     try:
         ray.get(task)
     except ray.exceptions.RayTaskError as error:

@@ -2,22 +2,27 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Job(NamedTuple):
-    """A call of a function.
+@dataclass
+class Job:
+    """A call of a function, and how to end it; no effect until it has a process or a task.
 
     :param owner: the run or trial, passed on to :meth:`JobSource.on_end`.
     :param function: it can be pickled.
     :param log: file of the machine that runs the job, to which its output is appended.
+    :param interrupt: stops it as Ctrl-C does; it may be called again.
+    :param kill: ends it at once.
     """
 
     owner: Any
     function: Callable[[], None]
     log: Path
+    interrupt: Callable[[], None] = lambda: None
+    kill: Callable[[], None] = lambda: None
 
 
 class ProgressRow(NamedTuple):
@@ -59,10 +64,10 @@ class JobSource(ABC):
         """Return at most ``free`` jobs to start now; called about once a second."""
 
     @abstractmethod
-    def on_end(self, owner: Any, future: Future) -> None:
+    def on_end(self, owner: Any, error: BaseException | None) -> None:
         """Record the end of a job.
 
-        :param future: has what the function raised; WorkerLost if its worker died.
+        :param error: what the function raised; WorkerLost if its worker died.
         """
 
     @abstractmethod

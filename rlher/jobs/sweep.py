@@ -11,7 +11,6 @@ import io
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -122,9 +121,8 @@ class Sweep(JobSource):
             run.state = RUNNING
             yield Job(run, partial(train_job, run.config, run.command_line), run.log_path)
 
-    def on_end(self, run: SweepRun, future: Future) -> None:
+    def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended; it also failed if its process was killed."""
-        error = future.exception()
         run.state = Status.FAILED if error else Status.FINISHED
         if error:
             run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))

@@ -8,7 +8,6 @@ import contextlib
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -96,9 +95,9 @@ class TrialJobs(JobSource):
                 elif now - since > 2 * self._runner.config.heartbeat:
                     fail_and_retry(self.study, trial)
 
-    def on_end(self, trial: Trial, future: Future) -> None:
+    def on_end(self, trial: Trial, error: BaseException | None) -> None:
         """Retry a trial if its worker died; else the worker has recorded how it ended."""
-        if future.exception():
+        if error:
             fail_and_retry(self.study, trial)
         del self._running[trial.number]
 

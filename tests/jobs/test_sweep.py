@@ -15,7 +15,6 @@ import pytest
 from same_run import differences
 
 from rlher.jobs import sweep
-from rlher.jobs.job_pool import RunningJob
 from rlher.jobs.job_source import Job
 from rlher.run import run_folder
 from tests.conftest import TINY
@@ -41,7 +40,7 @@ class PoolHere:
     size = 1
 
     def __init__(self, *_: object, **__: object) -> None:
-        self.running: dict[Future, RunningJob] = {}
+        self.running: dict[Future, Job] = {}
 
     def __enter__(self) -> "PoolHere":
         return self
@@ -51,7 +50,7 @@ class PoolHere:
 
     def submit(self, job: Job) -> None:
         future: Future = Future()
-        self.running[future] = RunningJob(job.owner)
+        self.running[future] = job
         try:
             future.set_result(job.function())
         except Exception as error:
