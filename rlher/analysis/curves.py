@@ -1,15 +1,19 @@
 """The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.grouping import Group
+from rlher.analysis.grouping import Group, load_groups
+from rlher.config.command_keys import PlotConfig
 from rlher.core import stats
+from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.evaluation.metrics import METRICS
+
+X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
+"""Columns by the values of ``--x``."""
 
 EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
 """Columns that are shares of evaluation episodes."""
@@ -45,19 +49,23 @@ class GroupCurve:
         return self.n_seeds >= stats.MIN_SEEDS and not self.summary.empty
 
 
-def aggregate_all(groups: Sequence[Group], x: str, y: str, smooth: int = 1) -> list[GroupCurve]:
-    """Return the curve of each group that has numbers in two columns; parameters as in :func:`aggregate`.
+def load_curves(config: PlotConfig) -> list[GroupCurve]:
+    """Return the curves of the groups of runs that a config selects and that have numbers in its two columns.
 
-    :raises UserError: no run has the columns, or numbers in both.
+    :raises UserError: no runs, or no run has the columns, or numbers in both.
     """
+    groups, x, y = load_groups(config), X_COLUMNS[config.x], config.y
     known = {column for group in groups for run in group.runs for column in (*run.evaluations, *run.log)}
     for column in (x, y):
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    curves = [curve for curve in (aggregate(group, x, y, smooth) for group in groups) if curve.run_curves]
+    curves = [curve for group in groups if (curve := aggregate(group, x, y, config.smooth)).run_curves]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
+    for curve in curves:
+        if curve.summary.empty:
+            warn(f"no mean of {curve.group.label}, because its runs have no {x} in common.")
     return curves
 
 

@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, aggregate_all
-from rlher.analysis.grouping import group_by, load_groups, mean_of_seeds, number_of_seeds, output_beside
+from rlher.analysis.curves import EVALUATION_RATES, X_COLUMNS, GroupCurve, load_curves
+from rlher.analysis.grouping import group_by, mean_of_seeds, number_of_seeds, output_beside
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
-from rlher.core.console import escape_control, warn
+from rlher.core.console import escape_control
 from rlher.core.errors import UserError
 from rlher.core.machine import has_display
 from rlher.core.matplotlib_settings import SETTINGS
@@ -28,8 +28,6 @@ from rlher.evaluation.metrics import METRICS
 from rlher.run.run_folder import safe_name
 
 SUFFIXES = (".png", ".pdf", ".svg")
-X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
-"""Columns by the values of ``--x``."""
 
 # The colour-blind safe palette of Okabe and Ito. Neighbours differ in lightness as well, and dashes tell lines apart in
 # greyscale. The style sheet of the report replaces two colours in dark mode.
@@ -133,7 +131,7 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     :param for_pyplot: it becomes pyplot's current figure; a GUI toolkit may start.
     :raises UserError: no runs, or an unknown column.
     """
-    curves = _load(config)
+    curves = load_curves(config)
     if for_pyplot:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
@@ -154,21 +152,12 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
 
     :raises UserError: no runs, an unknown column, or runs of several environments.
     """
-    curves = _load(config)
+    curves = load_curves(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     line_styles = choose_line_styles(curves, len(panel.get_legend_handles_labels()[1]))
     with matplotlib.rc_context(SETTINGS):
         _draw_panel(panel, curves, config, line_styles)
-
-
-def _load(config: PlotConfig) -> list[GroupCurve]:
-    """Return the curves of the runs that a config selects."""
-    curves = aggregate_all(load_groups(config), X_COLUMNS[config.x], config.y, config.smooth)
-    for curve in curves:
-        if curve.summary.empty:
-            warn(f"no mean of {curve.group.label}, because its runs have no {X_COLUMNS[config.x]} in common.")
-    return curves
 
 
 def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:

@@ -1,6 +1,8 @@
 """Write the HTML report, a page that needs no other file; all text is escaped."""
 
-from collections.abc import Sequence
+import base64
+import mimetypes
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,17 +16,16 @@ from markupsafe import Markup
 from rlher import __version__
 from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
-from rlher.analysis.embedded_files import clips_of, embed
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
 from rlher.analysis.study import read_study
 from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
-from rlher.core.console import collected_warnings, escape_control, format_seconds
-from rlher.core.errors import UserError
+from rlher.core.console import collected_warnings, escape_control, format_seconds, warn
+from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import read_json
+from rlher.core.reading import read_json, require_regular_file
 from rlher.core.writing import output_file
 from rlher.run.run_folder import METADATA, read_commands
 from rlher.tuning.study_folder import RERUNS, is_study
@@ -38,6 +39,13 @@ DIAGNOSTICS = ("object_moved", "success_at_reset", "action_saturation")
 SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", STEPS_PER_SECOND, *DIAGNOSTICS)
 """Columns drawn beside the success rate."""
 
+CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")
+"""Clips of a run folder."""
+MAX_FILE_BYTES = 8_000_000
+"""Size limit of one clip or picture."""
+MAX_TOTAL_BYTES = 40_000_000
+"""Size limit of all clips together, so that the page can be sent by e-mail and opened on a phone."""
+
 
 def write_report(config: ReportConfig, command: str) -> Path:
     """Write an HTML file that needs no other file and no network, and return its path.
@@ -50,10 +58,11 @@ def write_report(config: ReportConfig, command: str) -> Path:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
     with collected_warnings() as notes:
         folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
-        studies = [read_study(folder) for folder in folders.values()]
+        studies = [study | {"pictures": embed(study["pictures"])} for study in map(read_study, folders.values())]
         groups = _groups(config, list(folders.values()))
         warn_of_few_seeds(groups)
-        clips = embed(clip for group in groups for run in group.runs for clip in clips_of(run.folder))
+        runs = [run for group in groups for run in group.runs]
+        clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
         comparison = tables(groups)
     curves = [aggregate(group, X_COLUMN, Y_COLUMN) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
@@ -61,7 +70,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
         title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
         notes=notes,
         report_command=command,
-        runs=[run for group in groups for run in group.runs],
+        runs=runs,
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],
         charts=[_charts(env, curves) for env in envs],
@@ -91,6 +100,23 @@ def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
             prefix = f"{name}: " if is_beside_others else ""
             groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]
     return groups
+
+
+def embed(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return the content of pictures or clips, up to :data:`MAX_TOTAL_BYTES`, as ``data:video/mp4;base64,...``."""
+    embedded = {}
+    bytes_left = MAX_TOTAL_BYTES
+    for path in paths:
+        try:
+            require_regular_file(path, min(bytes_left, MAX_FILE_BYTES))
+            content = path.read_bytes()
+        except (OSError, ValueError) as error:
+            warn(f"left out {path}: {first_line(error)}")
+            continue
+        bytes_left -= len(content)
+        kind, _ = mimetypes.guess_type(path.name)
+        embedded[path] = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return embedded
 
 
 def _render(**content: Any) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from rlher.analysis.embedded_files import embed
 from rlher.core.console import warn
 from rlher.core.errors import first_line
 from rlher.core.reading import read_json, read_table, read_text
@@ -17,7 +16,7 @@ def read_study(folder: Path) -> dict[str, Any]:
     """Return what the report shows of a study; entries are empty while it is running or if a file is damaged.
 
     :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
-        ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
+        ``trials``, a table; ``pictures``, their paths; the other entries are texts.
     """
     verdict = read_json(folder / VERDICT)
     counts = verdict.get("trials")
@@ -29,7 +28,7 @@ def read_study(folder: Path) -> dict[str, Any]:
         "best": read_text(folder / BEST),
         "command": "\n".join(read_commands(folder, BEST)),
         "trials": _trials(folder / TRIALS),
-        "pictures": embed(sorted(folder.glob("*.png"))),
+        "pictures": sorted(folder.glob("*.png")),
     }
 
 

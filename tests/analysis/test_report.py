@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.analysis import embedded_files
+from rlher.analysis import report
 from rlher.config.trust import sign
 from tests.analysis.conftest import HTML_IN_NAME, STUDY, notes_about, write_clip, write_log
 from tests.conftest import Make
@@ -104,7 +104,7 @@ def test_clips_are_embedded_up_to_the_size_limits(rlher, make_run: Make, monkeyp
         ("img", "data:image/gif"),
         ("video", "data:video/mp4"),
     ]
-    monkeypatch.setattr(embedded_files, "MAX_TOTAL_BYTES", (folder / "enjoy.gif").stat().st_size)
+    monkeypatch.setattr(report, "MAX_TOTAL_BYTES", (folder / "enjoy.gif").stat().st_size)
     assert notes_about("best_100.mp4", rlher("report").err)
     assert "enjoy.gif" in section(read(), "clips")
     assert "best_100.mp4" not in section(read(), "clips")
