@@ -18,7 +18,7 @@ import pandas as pd
 
 from rlher.config.training import EvalConfig, default_config
 from rlher.core.console import escape_control, warn
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import finite_float, read_json, read_table
 from rlher.evaluation.metrics import COLUMNS
@@ -159,8 +159,8 @@ def _natural_key(name: str) -> list[str | int]:
 def read_run(folder: Path) -> LoadedRun:
     """Read one run folder.
 
-    :raises ValueError: it has no evaluation yet, or its evaluations or result are damaged.
-    :raises OSError, UserError: a file cannot be read, or its config is damaged.
+    :raises ValueError: it has no evaluation yet, or a success rate is outside [0, 1].
+    :raises OSError, UserError: a file cannot be read or is damaged.
     """
     config = _read_config(folder)
     result = read_json(folder / RESULT)
@@ -191,12 +191,8 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     """
     path = folder / EVALUATIONS
     final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])
-    try:
+    with as_read_error(path):
         rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
-    except OSError:
-        raise
-    except Exception as error:  # a damaged file raises many kinds
-        raise ValueError(f"{path.name} is empty, damaged or lacks a column ({first_line(error)})") from error
     if rows.empty:
         raise ValueError(f"{path.name} has no evaluation yet")
     if not rows["success_rate"].between(0, 1).all():
