@@ -19,16 +19,15 @@ from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
 from rlher.analysis.plotting import caption, choose_line_styles, to_svg
-from rlher.analysis.study import read_study
 from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import read_json, require_regular_file
+from rlher.core.reading import read_json, read_table, read_text, require_regular_file
 from rlher.core.writing import output_file
 from rlher.run.run_folder import METADATA, read_commands
-from rlher.tuning.study_folder import RERUNS, is_study
+from rlher.tuning.study_folder import BEST, RERUNS, TRIALS, VERDICT, is_study
 
 X_COLUMN = "timesteps"
 Y_COLUMN = "success_rate"
@@ -58,7 +57,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
         raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
     with collected_warnings() as notes:
         folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
-        studies = [study | {"pictures": embed(study["pictures"])} for study in map(read_study, folders.values())]
+        studies = [read_study(folder) for folder in folders.values()]
         groups = _groups(config, list(folders.values()))
         warn_of_few_seeds(groups)
         runs = [run for group in groups for run in group.runs]
@@ -158,6 +157,9 @@ def _duration(run: LoadedRun) -> str:
     return "" if np.isnan(seconds) else f", {format_seconds(seconds)}"
 
 
+# -------------------------------------------------------------------------------------------- configuration
+
+
 def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
 
@@ -179,3 +181,48 @@ def _values(run: LoadedRun) -> dict[str, str]:
     meta = {name: value for name, value in read_json(run.folder / METADATA).items() if name not in always_differ}
     values = run.values | dict(flatten({"meta": meta}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}
+
+
+# -------------------------------------------------------------------------------------------------- studies
+
+
+def read_study(folder: Path) -> dict[str, Any]:
+    """Return what the report shows of a study; entries are empty while it is running or if a file is damaged.
+
+    :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
+        ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
+    """
+    verdict = read_json(folder / VERDICT)
+    counts = verdict.get("trials")
+    return {
+        "folder": folder,
+        "name": str(verdict.get("study", folder.name)),
+        "counts": ", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
+        "candidates": _candidates(folder, verdict),
+        "best": read_text(folder / BEST),
+        "command": "\n".join(read_commands(folder, BEST)),
+        "trials": _trials(folder / TRIALS),
+        "pictures": embed(sorted(folder.glob("*.png"))),
+    }
+
+
+def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
+    from rlher.tuning.reruns import table_row  # imports Optuna
+
+    try:
+        return pd.DataFrame([table_row(candidate) for candidate in verdict.get("candidates", [])])
+    except Exception:  # a damaged file raises many kinds
+        warn(f"skipped the candidates of {folder / VERDICT}: damaged")
+        return pd.DataFrame()
+
+
+def _trials(path: Path) -> pd.DataFrame:
+    """Return the columns of ``trials.csv`` that are not empty, as text."""
+    try:
+        table = read_table(path) if path.is_file() else pd.DataFrame()
+    except (OSError, ValueError) as error:  # pandas' exceptions are ValueErrors
+        warn(f"skipped {path}: {first_line(error)}")
+        return pd.DataFrame()
+    shown = table.dropna(axis="columns", how="all")
+    as_text = shown.map(lambda cell: f"{cell:.6g}" if isinstance(cell, float) else str(cell), na_action="ignore")
+    return as_text.fillna("")
