@@ -38,7 +38,7 @@ from rlher.training.messages import print_result
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
 
-SEARCH_MODULES = (*start.JOB_MODULES, "rlher.tuning.trial_jobs")
+SEARCH_MODULES = (*start.JOB_MODULES, "rlher.tuning.trial_runner")
 """What the workers of a search import."""
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}

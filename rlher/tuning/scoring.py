@@ -1,7 +1,7 @@
 """Scores of a training run's evaluations: final success rate, area under the success curve, steps to 90 %."""
 
-from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from optuna.trial import FrozenTrial
@@ -14,8 +14,7 @@ LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """Score of one run, or the mean over several runs.
 
     :param success: mean success rate of the last fifth of the evaluations.
@@ -34,7 +33,7 @@ class Score:
     saved_seconds: float
 
 
-SCORE_KEYS = tuple(field.name for field in fields(Score))
+SCORE_KEYS = Score._fields
 """User attributes of a completed trial."""
 
 
@@ -71,8 +70,7 @@ def n_last_evaluations(evaluations: int) -> int:
 
 def mean_score(scores: list[Score]) -> Score:
     """Return the mean of each entry over a trial's seeds."""
-    table = np.array([list(asdict(score).values()) for score in scores])
-    return Score(*map(float, table.mean(axis=0)))
+    return Score(*np.mean(scores, axis=0).tolist())
 
 
 def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float:

@@ -1,4 +1,4 @@
-"""The trials of a study: asked of Optuna, run as jobs for worker processes, and recorded; the rows of their table.
+"""The trials of a study as jobs: asked of Optuna, retried if their worker or command died; the rows of their table.
 
 Several commands may share a study. Each runs its own trials, and retries those of others whose command died. A trial
 that is retried has the same parameters.
@@ -6,26 +6,20 @@ that is retried has the same parameters.
 
 import contextlib
 import time
-import traceback
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
-from typing import Any
 
-import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from rlher.core.errors import describe_error
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import format_value
-from rlher.tuning.study_storage import open_storage, retry_while_database_is_away
-from rlher.tuning.trial_runner import TrialRunner, make_pruner
-from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials, failure_reason, rank_trials
+from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trials import RERUN_SEED, counted_trials, failure_reason, rank_trials
 
 HEARTBEAT = "heartbeat"
 """User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
@@ -78,7 +72,7 @@ class TrialJobs(JobSource):
             self._running[trial.number] = trial
             record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
-            yield Job(trial, partial(run_and_record, self._runner, trial._trial_id), log)
+            yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
 
     def _retry_lost_trials(self) -> None:
         """Fail and retry the running trials of other commands whose heartbeat did not change for twice its interval.
@@ -152,28 +146,3 @@ def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | No
     with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another process recorded its end
         study.tell(trial.number, state=TrialState.FAIL)
         RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])
-
-
-def run_and_record(runner: TrialRunner, trial_id: int) -> None:
-    """Run a trial that the command asked for, and record how it ended. If it raises, its output has the traceback."""
-    trial = _load_trial(runner, trial_id)
-    value = state = None
-    try:
-        value, score = runner.run_trial(trial)
-        attributes: dict[str, Any] = asdict(score)
-    except optuna.TrialPruned:
-        state, attributes = TrialState.PRUNED, {}
-    except Exception as error:  # a failed trial does not end the study
-        traceback.print_exc()
-        state, attributes = TrialState.FAIL, {REASON: describe_error(error)}
-    with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another command took the trial for lost
-        for name, entry in attributes.items():
-            trial.set_user_attr(name, entry)
-        trial.study.tell(trial.number, value, state)
-
-
-@retry_while_database_is_away
-def _load_trial(runner: TrialRunner, trial_id: int) -> Trial:
-    storage = open_storage(runner.config.storage, runner.folder)
-    study = optuna.load_study(study_name=runner.study_name, storage=storage, pruner=make_pruner(runner.config))
-    return Trial(study, trial_id)

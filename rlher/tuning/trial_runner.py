@@ -1,17 +1,21 @@
-"""Runs the trials of a study: trains with the parameters, reports to the pruner, and scores the result."""
+"""Runs the trials of a study, in workers: trains with the parameters, reports to the pruner, records the score."""
 
+import contextlib
 import itertools
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.trial import Trial, TrialState
 
 from rlher.config.training import DEFAULT_EVALUATIONS, CheckpointConfig, side_by_side_config
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.errors import RunError, UserError
+from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import Status
 from rlher.training import start
@@ -19,14 +23,11 @@ from rlher.training.evaluations import StopTraining
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RERUNS
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
-from rlher.tuning.trials import RERUN_SEED, counted_trials
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, retry_while_database_is_away
+from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials
 
 RERUN_SEED_OFFSET = 10**6
 """Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
-
-STARTUP_TRIALS = 5
-"""Trials that the median pruner never ends."""
 
 
 def _n_evaluations(config: OptimizeConfig) -> int:
@@ -38,7 +39,7 @@ def make_pruner(config: OptimizeConfig) -> BasePruner:
     """Return the pruner of ``pruner=``, which ends bad trials early."""
     evaluations = _n_evaluations(config)
     if config.pruner == "median":
-        return MedianPruner(n_startup_trials=STARTUP_TRIALS, n_warmup_steps=evaluations // 3)
+        return MedianPruner(n_warmup_steps=evaluations // 3)
     if config.pruner == "hyperband":
         low = max(evaluations // 4, 1)
         return HyperbandPruner(min_resource=low, max_resource=evaluations * config.n_seeds)
@@ -62,6 +63,29 @@ class TrialRunner:
     folder: Path
     command: str
     is_rerun: bool = False
+
+    def run_and_record(self, trial_id: int) -> None:
+        """Run a trial that the command asked for, and record how it ended; print the traceback of one that raises."""
+        trial = self._load_trial(trial_id)
+        value = state = None
+        try:
+            value, score = self.run_trial(trial)
+            attributes: dict[str, Any] = score._asdict()
+        except optuna.TrialPruned:
+            state, attributes = TrialState.PRUNED, {}
+        except Exception as error:  # a failed trial does not end the study
+            traceback.print_exc()
+            state, attributes = TrialState.FAIL, {REASON: describe_error(error)}
+        with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another command took the trial for lost
+            for name, entry in attributes.items():
+                trial.set_user_attr(name, entry)
+            trial.study.tell(trial.number, value, state)
+
+    @retry_while_database_is_away
+    def _load_trial(self, trial_id: int) -> Trial:
+        storage = open_storage(self.config.storage, self.folder)
+        study = optuna.load_study(study_name=self.study_name, storage=storage, pruner=make_pruner(self.config))
+        return Trial(study, trial_id)
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
         """Train with a trial's parameters, and return its value and its score.
@@ -124,7 +148,7 @@ class TrialRunner:
         if result.status is Status.STOPPED and self.config.objective != "seconds":
             raise optuna.TrialPruned
         score = score_run(result.evaluations, self.config.time_limit)
-        return replace(score, success=float(result.final["success_rate"])) if self.is_rerun else score
+        return score._replace(success=float(result.final["success_rate"])) if self.is_rerun else score
 
     def _is_decided(self, trial: Trial, steps: Iterator[int], rows: EvaluationRows) -> bool:
         """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -63,7 +63,7 @@ def run_here(study: optuna.Study, runner: TrialRunner, space: SearchSpace, n_tri
         trial = study.ask(space)
         try:
             value, score = runner.run_trial(trial)
-            for name, entry in asdict(score).items():
+            for name, entry in score._asdict().items():
                 trial.set_user_attr(name, entry)
             study.tell(trial, value)
         except optuna.TrialPruned:

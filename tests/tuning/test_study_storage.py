@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from rlher.core.errors import UserError
 from rlher.tuning import study_storage
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import HEARTBEAT, TrialJobs, run_and_record
+from rlher.tuning.trial_jobs import HEARTBEAT, TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials
 from tests.support.postgres import Postgres
@@ -143,7 +143,7 @@ def test_worker_waits_for_a_database_that_went_away_before_it_started(
     monkeypatch.setattr(RDBStorage, "__init__", fail_three_times)
     with pytest.raises(UserError):  # a command that starts ends at once
         open_storage(runner.config.storage, tmp_path)
-    run_and_record(runner, trial._trial_id)
+    runner.run_and_record(trial._trial_id)
     assert study.trials[0].state is TrialState.COMPLETE
     assert capsys.readouterr().err.count("server closed") == 1
 
