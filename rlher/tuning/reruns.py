@@ -25,9 +25,6 @@ from rlher.tuning.trials import RERUN_SEED, completed_trials, rank_trials
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
 
-CONFIDENCE = 0.95
-"""Confidence that the intervals of all candidates together are right."""
-
 ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""
 
@@ -98,7 +95,7 @@ def compare_candidates(
     episodes = config.eval.final_episodes if config.objective == "success" else None
     compared = [candidate_json(BASELINE_NUMBER, {}, usable.pop(BASELINE_NUMBER), (0.0, 0.0, 0.0))]
     for number, scores in usable.items():
-        confidence = 1 - (1 - CONFIDENCE) / n_trials
+        confidence = 1 - 0.05 / n_trials
         gain = stats.difference_interval(values[number], values[BASELINE_NUMBER], episodes, confidence)
         compared.append(candidate_json(number, candidates[number], scores, gain))
     return sorted(compared, key=_rank, reverse=True)

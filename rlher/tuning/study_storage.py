@@ -32,8 +32,6 @@ warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 RETRY_SECONDS = 600.0
 """How long a running study waits for a database that went away."""
-CONNECT_SECONDS = 10
-SQLITE_SECONDS = 60  # how long a process waits until the others have written
 CREATE_SECONDS = 10  # how long a command waits for another one that creates the study
 IDENTITY_ATTRIBUTE = "rlher"
 BASELINE_ATTRIBUTE = "baseline"
@@ -52,7 +50,8 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     url = make_url(storage)
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the driver of the extra
-    limits = {"sqlite": {"timeout": SQLITE_SECONDS}, "postgresql": {"connect_timeout": CONNECT_SECONDS}}
+    # Seconds to wait until other processes have written, and for the server.
+    limits = {"sqlite": {"timeout": 60}, "postgresql": {"connect_timeout": 10}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
         database = get_storage(RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options))
@@ -162,9 +161,12 @@ def open_study(
     """
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
-    except DuplicatedStudyError:  # also if another command creates it at this moment
+    except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
-        _wait_for_identity(study)
+        # Another command may be creating it: it queues the baseline, then stores the identity.
+        deadline = time.monotonic() + CREATE_SECONDS
+        while IDENTITY_ATTRIBUTE not in study.user_attrs and time.monotonic() < deadline:
+            time.sleep(0.1)
     stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)
     if stored is None:  # created now, or by a command that died at once
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued
@@ -177,10 +179,3 @@ def open_study(
         key, (before, value) = next(iter(changes.items()))
         raise UserError(f"the study {name!r} has {key}={before}, this command {value}; choose another --study-name.")
     return study, False
-
-
-def _wait_for_identity(study: Study) -> None:
-    """Wait until the command that created a study has queued the baseline and stored the identity."""
-    deadline = time.monotonic() + CREATE_SECONDS
-    while IDENTITY_ATTRIBUTE not in study.user_attrs and time.monotonic() < deadline:
-        time.sleep(0.1)
