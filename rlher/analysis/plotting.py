@@ -3,7 +3,7 @@
 import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from rlher.analysis.curves import EVALUATION_RATES, X_COLUMNS, GroupCurve, load_curves
+from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, load_curves
 from rlher.analysis.grouping import group_by, mean_of_seeds, number_of_seeds, output_beside
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
@@ -39,31 +39,17 @@ STYLE_SHEETS = {"screen": ["rlher.analysis.screen"], "paper": ["default", "rlher
 """Style sheets of matplotlib by the values of ``--style``. A figure for the screen keeps the user's own settings."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """How a column is drawn.
-
-    :param label: label with the unit.
-    :param is_rate: whether it lies in [0, 1] and is shown in per cent.
-    :param unit: what its numbers are divided by.
-    """
-
-    label: str
-    is_rate: bool = False
-    unit: float = 1
-
-
-AXES = {
-    "timesteps": Axis("environment steps"),
-    "wall_seconds": Axis("wall-clock time, min", unit=60),
-    "updates": Axis("gradient updates"),
-    **{metric.name: Axis(metric.axis, metric.is_rate) for metric in METRICS},
-    "object_moved": Axis("training episodes in which the achieved goal moved", is_rate=True),
-    "success_at_reset": Axis("training episodes at their goal from the start", is_rate=True),
-    "action_saturation": Axis("action entries at their bounds", is_rate=True),
-    "rollout/success_rate": Axis("success rate of training episodes", is_rate=True),
+X_LABELS = {"steps": "environment steps", "wall": "wall-clock time, min", "updates": "gradient updates"}
+"""Labels of the horizontal axis by the values of ``--x``."""
+Y_LABELS = {metric.name: metric.axis for metric in METRICS} | {
+    "object_moved": "training episodes in which the achieved goal moved",
+    "success_at_reset": "training episodes at their goal from the start",
+    "action_saturation": "action entries at their bounds",
+    "rollout/success_rate": "success rate of training episodes",
 }
-"""Axes of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
+"""Labels of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
+RATES = {*EVALUATION_RATES, "object_moved", "success_at_reset", "action_saturation"}
+"""Columns that lie in [0, 1] and are shown in per cent, without their section."""
 
 LineStyles = Mapping[str, Mapping[str, Any]]
 """Colour and dashes of a line by the label of its group."""
@@ -174,7 +160,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
     figure.set_layout_engine("constrained")
     figure.set_size_inches(*(config.figsize or (width, height * rows)))
-    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=axis_of(config.y).is_rate).flat)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=is_rate(config.y)).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
     line_styles = choose_line_styles(curves)
@@ -210,9 +196,14 @@ def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_l
     return svg[svg.index("<svg") :]
 
 
-def axis_of(column: str) -> Axis:
-    """Return the axis of a column."""
-    return AXES.get(column) or AXES.get(without_section(column)) or Axis(column.replace("_", " "))
+def y_label(column: str) -> str:
+    """Return the label of a column, with its unit."""
+    return Y_LABELS.get(column) or Y_LABELS.get(without_section(column)) or column.replace("_", " ")
+
+
+def is_rate(column: str) -> bool:
+    """Return whether a column is shown in per cent."""
+    return without_section(column) in RATES
 
 
 def choose_line_styles(curves: Iterable[GroupCurve], first: int = 0) -> LineStyles:
@@ -231,7 +222,7 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
 
     :param config: axes, title and style.
     """
-    x_axis, y_axis = axis_of(X_COLUMNS[config.x]), axis_of(config.y)
+    unit = 60 if config.x == "wall" else 1  # minutes
     non_empty = [curve for curve in curves if curve.run_curves]
     has_room = len(non_empty) <= MAX_WITH_RUNS and config.style != "paper"
     for curve in non_empty:
@@ -239,14 +230,14 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
         color = line_style["color"]
         if curve.n_seeds > 1 and (has_room or not curve.has_band):
             for run_curve in curve.run_curves:
-                panel.plot(run_curve.index / x_axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
+                panel.plot(run_curve.index / unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
             shade = {"color": color, "alpha": min(0.15, 0.4 / len(non_empty)), "linewidth": 0}
-            panel.fill_between(summary.index / x_axis.unit, summary["low"], summary["high"], **shade)
+            panel.fill_between(summary.index / unit, summary["low"], summary["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(summary) == 1 else {}  # it may be on the axis
-        panel.plot(summary.index / x_axis.unit, summary["iqm"], **line_style, **point, label=curve.group.label)
-    panel.set(xlabel=x_axis.label, ylabel=textwrap.fill(escape_control(y_axis.label), LABEL_CHARACTERS))
-    if y_axis.is_rate:
+        panel.plot(summary.index / unit, summary["iqm"], **line_style, **point, label=curve.group.label)
+    panel.set(xlabel=X_LABELS[config.x], ylabel=textwrap.fill(escape_control(y_label(config.y)), LABEL_CHARACTERS))
+    if is_rate(config.y):
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     if config.x != "wall":
