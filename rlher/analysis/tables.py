@@ -38,13 +38,13 @@ class Table:
 
     :param title: heading, may be empty.
     :param rows: the cells of each row; all rows have the same headers.
-    :param name: its label in LaTeX.
+    :param label: its label in LaTeX.
     :param latex_layout: returns the table that LaTeX shows in its place, for its numbers.
     """
 
     title: str
     rows: Sequence[Sequence[Cell]]
-    name: str
+    label: str
     latex_layout: "Callable[[pd.DataFrame], Table] | None" = None
 
     @property
@@ -59,25 +59,25 @@ class Table:
         cells = pd.DataFrame([{cell.header: cell.text for cell in row} for row in self.rows])
         return cells.loc[:, (cells != MISSING).any()]
 
-    def format(self, name: str, width: int = UNLIMITED_WIDTH) -> str:
+    def format(self, kind: str, width: int = UNLIMITED_WIDTH) -> str:
         """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
 
         :param width: characters per line of a text; a wider table wraps its cells.
         """
         if not self.rows:
             return ""
-        if name == "csv":
+        if kind == "csv":
             return self.numbers.to_csv(index=False).rstrip()
-        if name == "latex" and self.latex_layout:
-            return self.latex_layout(self.numbers).format(name)
+        if kind == "latex" and self.latex_layout:
+            return self.latex_layout(self.numbers).format(kind)
         cells = self.cells
-        if name == "latex":
+        if kind == "latex":
             caption = self.title.replace("%", r"\%")
-            text = cells.to_latex(index=False, escape=True, caption=caption, label=f"tab:{self.name}").rstrip()
+            text = cells.to_latex(index=False, escape=True, caption=caption, label=f"tab:{self.label}").rstrip()
             return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         lines = [f"{self.title}:", ""] if self.title else []
-        if name == "text":
+        if kind == "text":
             return "\n".join([*lines, text_table(header, rows, width)])
         lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
         escaped = [[_markdown(cell) for cell in row] for row in rows]
