@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 MIN_SEEDS = 3
 """Fewest runs of a group for an interval, a probability of improvement or a performance profile."""
-RESAMPLES = 5000
-SEED = 0
-"""Seed of every bootstrap, so that the same runs give the same interval."""
 
 Interval = tuple[Any, Any]
 
@@ -101,9 +98,9 @@ def bootstrap_interval(
     if min(map(len, samples)) < MIN_SEEDS:
         missing = np.full(samples[0].shape[1:], np.nan)[()]
         return missing, missing
-    low, high = scipy.stats.bootstrap(
-        samples, statistic, n_resamples=RESAMPLES, method="percentile", batch=500, rng=SEED
-    ).confidence_interval
+    # The same runs give the same interval, because the generator always has the same seed.
+    bootstrap = scipy.stats.bootstrap(samples, statistic, n_resamples=5000, method="percentile", batch=500, rng=0)
+    low, high = bootstrap.confidence_interval
     return (low, high) if widen_to is None else (np.minimum(low, widen_to[0]), np.maximum(high, widen_to[1]))
 
 
