@@ -181,21 +181,16 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
 
 
 def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, str]]:
-    """Yield each run and its label, extended by ``key=value`` of the keys that differ between the runs."""
-    table = _differences(runs)
-    values_in_label = table[_keys_in_label(table)].to_dict("records")
-    for run, values in zip(runs, values_in_label, strict=True):
-        parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
-        algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
-        yield run, ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy
-
-
-def _keys_in_label(table: pd.DataFrame) -> list[str]:
-    """Return the keys of :func:`_differences` that a label needs, sorted.
+    """Yield each run and its label, extended by ``key=value`` of keys that differ between the runs.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then one of
     them is enough, if possible a key that no run leaves empty.
     """
+    table = _differences(runs)
     keys = sorted(map(str, table), key=lambda key: bool(table[key].isin(EMPTY_VALUES).any()))
     divisions = table[keys].apply(lambda values: values.factorize()[0])  # values as numbers, in order of appearance
-    return sorted(divisions.T.drop_duplicates().index)
+    needed = sorted(divisions.T.drop_duplicates().index)
+    for run, values in zip(runs, table[needed].to_dict("records"), strict=True):
+        parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
+        algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
+        yield run, ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy

@@ -131,7 +131,7 @@ def _render(**content: Any) -> str:
         version=__version__,
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commands=read_commands,
-        duration=_duration,
+        format_seconds=format_seconds,
         **content,
     )
     # A copied command would bring control characters to a terminal.
@@ -149,12 +149,6 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
         if len(values) > 1:  # else the chart shows nothing
             training[column] = Markup(to_svg(small, column, line_styles, with_legend=False))
     return env, Markup(to_svg(curves, Y_COLUMN, line_styles, with_legend=True)), training
-
-
-def _duration(run: LoadedRun) -> str:
-    """Return the wall-clock time of a run, with a comma before it; empty if it is not known."""
-    seconds = run.final("wall_seconds")
-    return "" if np.isnan(seconds) else f", {format_seconds(seconds)}"
 
 
 # -------------------------------------------------------------------------------------------- configuration

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import pandas as pd
 from matplotlib import pyplot as plt
 from optuna.study import Study
@@ -33,7 +32,7 @@ from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import REASON, completed_trials, counted_trials, rank_trials
 
-matplotlib.use("Agg")
+plt.switch_backend("Agg")
 
 STRATEGY = "her.goal_selection_strategy"
 N_GOALS = "her.n_sampled_goal"
