@@ -115,22 +115,17 @@ def summary_by_environment(numbers: pd.DataFrame) -> Table:
 
     :param numbers: of :func:`summary`.
     """
-    rates = numbers[["success_rate", "low", "high"]].to_numpy()
+    rates, seeds = numbers[["success_rate", "low", "high"]].to_numpy(), numbers["seeds"]
     cells = [_percent(*rate).replace("%", "") for rate in rates]
-    if numbers["seeds"].nunique() > 1:
-        cells = [f"{cell}, n = {seeds}" for cell, seeds in zip(cells, numbers["seeds"], strict=True)]
+    if seeds.nunique() > 1:
+        cells = [f"{cell}, n = {count}" for cell, count in zip(cells, seeds, strict=True)]
     cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
     in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
     rows = [[Cell(str(header), text) for header, text in row.items()] for row in in_order.to_dict("records")]
-    return Table(_caption(numbers["seeds"]), rows, "summary")
-
-
-def _caption(seeds: pd.Series) -> str:
-    """Return a text that explains the cells of :func:`summary_by_environment`, by the number of seeds of each."""
-    text = f"Final success rate in per cent: {mean_of_seeds(seeds)} over {number_of_seeds(seeds)}"
+    title = f"Final success rate in per cent: {mean_of_seeds(seeds)} over {number_of_seeds(seeds)}"
     if seeds.max() >= MIN_SEEDS:
-        text += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
-    return text
+        title += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
+    return Table(title, rows, "summary")
 
 
 # ------------------------------------------------------------------------------------------- several environments
