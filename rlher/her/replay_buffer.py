@@ -1,10 +1,10 @@
-"""The hindsight replay buffer: storage, priorities and relabelling behind SB3's interface."""
+"""The hindsight replay buffer: stored transitions are sampled and relabelled, behind SB3's interface."""
 
 import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,11 +19,10 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 
 from rlher.her import saving
 from rlher.her.priorities import Priority, checked_sample, make_priority
-from rlher.her.relabelling import Relabeller
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
-from rlher.her.strategies import Strategy, resolve_strategy
+from rlher.her.strategies import GoalRequest, Strategy, resolve_strategy, sample_goals
 from rlher.her.trajectories import Trajectory, store_demonstrations
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -94,7 +93,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
     :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
     :param goal_parts: number of parts of a goal, of which a virtual goal uses one
-        (:func:`rlher.her.relabelling.keep_one_part`).
+        (:func:`rlher.her.strategies.keep_one_part`).
     :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
@@ -141,9 +140,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 "keep_goal_independent_reward=True keeps the part of a reward that does not depend on the goal."
             )
         goal_size = _goal_size(observation_space)
-        strategy = resolve_strategy(
-            goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
-        )
         if goal_size % goal_parts:
             raise ValueError(f"goal_parts={goal_parts} does not divide a goal of {goal_size} entries.")
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
@@ -155,6 +151,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
+        self.strategy = resolve_strategy(
+            goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
+        )
+        self.n_steps = n_steps
+        self.gamma = gamma
         self.env = env
         self.compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
@@ -162,18 +163,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout.of(observation, action_space.dtype, self.action_dim, goal_parts)
-        self.storage = Storage(self.buffer_size, n_envs, layout)
-        reward_and_done = RewardAndDone(
-            self.storage,
-            RewardFunction(self._compute_reward),
-            relabel_done,
-            keep_goal_independent_reward,
-            ends_on_success,
-            success_reward,
+        self._make_reward_and_done = partial(
+            RewardAndDone,
+            reward_function=RewardFunction(self._compute_reward),
+            relabel_done=relabel_done,
+            keep_goal_independent=keep_goal_independent_reward,
+            ends_on_success=ends_on_success,
+            success_reward=success_reward,
         )
-        self.relabeller = Relabeller(self.storage, reward_and_done, strategy, n_steps, gamma)
         self._make_priority = partial(make_priority, priority, priority_kwargs or {})
-        self.priority = self._make_priority(self.storage)
+        self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
     def __repr__(self) -> str:
         capacity = self.buffer_size * self.n_envs
@@ -182,8 +181,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _set_storage(self, storage: Storage) -> None:
         """Use a storage, with new priorities and statistics of rewards."""
         self.storage = storage
-        reward_and_done = replace(self.relabeller.reward_and_done, storage=storage)
-        self.relabeller = replace(self.relabeller, storage=storage, reward_and_done=reward_and_done)
+        self.reward_and_done = self._make_reward_and_done(storage)
         self.priority = self._make_priority(storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
@@ -293,15 +291,38 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._samples(ids, n_real, env)._replace(
+        return self._relabel(ids, n_real, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstrations=demonstrations,
         )
 
-    def _samples(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+    def _relabel(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
-        rows, next_obs, rewards, dones, discounts = self.relabeller.relabel(ids, n_real, self.rng)
+        storage = self.storage
+        has_parts = storage.layout.goal_parts > 1
+        # Relay sub-goals may change within a step. A row has the goal before the step, but its reward is for the goal
+        # after it. So transitions that keep their goals need new rewards.
+        n_unchanged = 0 if has_parts else n_real
+        if n_unchanged < len(ids):
+            # Up to the last transition that a return can reach. This changes rows in the storage, so it comes first.
+            self.reward_and_done.observe_new(ids[n_unchanged:] + self.n_steps - 1)
+        positions = storage.positions(ids)
+        rows = storage.rows_at(positions)
+        episodes = rows["episode"]
+        goals = sample_goals(self.strategy, GoalRequest(ids[n_real:], episodes[n_real:], storage, self.rng))
+        rows["obs"][DESIRED_GOAL][n_real:] = goals
+        if has_parts:
+            goals = rows["obs"][DESIRED_GOAL]  # also those that transitions keep
+
+        last_ids, discounts = ids, None
+        if self.n_steps == 1:
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals)
+        else:
+            rewards, dones, n_summed = self.reward_and_done.returns(ids, episodes, goals, self.n_steps, self.gamma)
+            last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
+        next_obs = storage.next_obs(last_ids, episodes)
+        next_obs[DESIRED_GOAL][n_unchanged:] = goals
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -313,7 +334,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             next_observations=tensors(next_obs),
             dones=self._column(dones),
             rewards=self._column(self._normalize_reward(rewards, env)),
-            discounts=None if discounts is None else self._column(discounts),
+            discounts=discounts,
         )
 
     def _column(self, values: NDArray) -> th.Tensor:
@@ -337,7 +358,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._samples(ids, batch_size, env)
+        return self._relabel(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.
@@ -367,7 +388,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save."""
         extra = {
             "rng": self.rng.bit_generator.state,
-            "observed_rewards": asdict(self.relabeller.reward_and_done.statistics),
+            "observed_rewards": asdict(self.reward_and_done.statistics),
             "priority": self.priority.options,
         }
         saving.save(self.storage, path, extra, self.priority.state_dict())
@@ -386,7 +407,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.pos = added % self.buffer_size
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
-            self.relabeller.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
+            self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self.priority.options:
                 self.priority.load_state_dict(priorities)
         except Exception as error:

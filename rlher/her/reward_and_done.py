@@ -178,6 +178,30 @@ class RewardAndDone:
             dones[with_goals] = self.done(goal_rewards, rows)
         return rewards, dones
 
+    def returns(
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_steps: int, gamma: float
+    ) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """Return the (n,) discounted returns of several steps, their dones, and the numbers of their steps.
+
+        A return stops at the episode's newest transition, and at the first step that is done under its goal. With
+        hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
+
+        :param ids: (n,) of the first transitions of the returns.
+        :param episodes: (n,) numbers of their episodes.
+        :param goals: (m, …) goals of the last m returns; the others keep their rewards and dones.
+        :param gamma: discount.
+        """
+        step_ids = ids[:, None] + np.arange(n_steps)
+        last_ids = self.storage.episode_last_id.take(episodes)[:, None]
+        positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
+        rows = self.storage.rows_at(positions)
+        rewards, dones = self.rewards_and_dones(positions, rows, goals.repeat(n_steps, axis=0))
+        rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
+        is_done_before = np.cumsum(dones, axis=1) - dones > 0
+        is_summed = (step_ids <= last_ids) & ~is_done_before
+        returns = (rewards * is_summed) @ gamma ** np.arange(n_steps)
+        return returns.astype(np.float32), (dones * is_summed).max(axis=1), is_summed.sum(axis=1)
+
     def done(self, goal_rewards: Floats, rows: NDArray) -> Bools:
         """Return (n,) ``done`` of transitions under new goals.
 

@@ -53,7 +53,7 @@ class Layout:
     :param row: a packed row; its field ``obs`` is the observation.
     :param observation: a packed observation, by key.
     :param achieved: an achieved goal at the environment's precision, in the shape of a desired goal.
-    :param goal_parts: parts of a goal (:func:`rlher.her.relabelling.keep_one_part`), of which the first is the task's.
+    :param goal_parts: parts of a goal (:func:`rlher.her.strategies.keep_one_part`), of which the first is the task's.
     """
 
     row: np.dtype

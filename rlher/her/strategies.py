@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import bind_arguments, import_object
-from rlher.her.storage import Ids, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Storage
 
 GoalIds = NDArray[np.int64]
 """(n,) goals: i is the goal achieved after transition i, and -1 - i the desired goal of transition i."""
@@ -247,3 +247,35 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
         f"the {len(request)} requested goals. Those of an episode are from request.episode_first_ids to "
         "request.episode_last_ids."
     )
+
+
+def sample_goals(strategy: Strategy, request: GoalRequest) -> NDArray:
+    """Return the new goals (n, …) of the requested transitions.
+
+    They have the environment's precision, on which a reward may depend; observations may be float32.
+    """
+    storage = request.storage
+    if not len(request):
+        return storage.next_achieved[:0]
+    goal_ids = strategy(request)
+    positions = storage.positions(transitions_of(goal_ids))
+    goals = storage.next_achieved.take(positions, axis=0)
+    if storage.layout.goal_parts > 1:
+        goals = keep_one_part(goals, storage.layout.goal_parts, request.rng)
+    is_desired = goal_ids < 0
+    if is_desired.any():  # desired goals have a single part already
+        goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
+    return goals
+
+
+def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
+    """Return goals of several parts with one random part each; the other parts are zero.
+
+    Relay sub-goals (``rlher.envs.relay``) have such goals, of which each episode pursues one part at a time.
+
+    :param goals: (n, parts × size).
+    """
+    count = len(goals)
+    kept_part = (rng.random(count) * parts).astype(np.int64)
+    is_kept = np.arange(parts) == kept_part[:, None]
+    return np.where(is_kept[:, :, None], goals.reshape(count, parts, -1), 0).reshape(goals.shape)

@@ -67,7 +67,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.relabeller.reward_and_done.resolved_relabel_done == "keep"
+    assert buffer.reward_and_done.resolved_relabel_done == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
