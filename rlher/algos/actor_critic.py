@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch as th
-from stable_baselines3.common.noise import ActionNoise
 
-from rlher.algos.exploration import RandomActions
 from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
 from rlher.algos.networks import BatchedMLP
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
@@ -31,7 +28,6 @@ class ActorCritic(FastUpdate):
     actor: Any
     critic: Any
     critic_target: Any
-    random_actions: RandomActions
 
     def __init__(
         self,
@@ -153,19 +149,3 @@ class ActorCritic(FastUpdate):
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
         return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)))
-
-    # -------------------------------------------------------------------------------------- exploration
-
-    def _setup_model(self) -> None:
-        super()._setup_model()
-        space: Any = self.action_space
-        self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
-
-    def _sample_action(
-        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
-        actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
-            stored[env] = self.policy.scale_action(actions[env])
-        return actions, stored

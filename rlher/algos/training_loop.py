@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -42,8 +43,12 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     """Gradient steps that follow the steps so far and are not done yet; only with ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
-    random_actions: RandomActions | None = None
-    """Replaces some of the agent's actions; None if the algorithm has no such option."""
+    random_action: float = 0.0
+    """Share of random actions; only an algorithm with an actor has this option and the next one."""
+    random_action_hold: int = 1
+    """Steps for which a random action is held."""
+    random_actions: RandomActions
+    """Replaces some of the agent's actions."""
     env: Any  # set up by Stable-Baselines3, which declares that these three may be None
     replay_buffer: Any
     train_freq: Any
@@ -60,6 +65,8 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
             extractor.normalizer = extractors[0].normalizer
+        space: Any = self.action_space
+        self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), *self.unsaved]
@@ -154,8 +161,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
                 self._episode_num += 1
                 if action_noise is not None:
                     action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
-                if self.random_actions is not None:
-                    self.random_actions.reset(index)
+                self.random_actions.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
             if not continues:  # after the transition is stored: a checkpoint repeats the actions of stored steps only
@@ -171,8 +177,16 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         self.replay_buffer.storage.truncate_running()
         self._last_obs = reset()
         self.update_normalizer(self._last_obs)
-        if self.random_actions is not None:
-            self.random_actions.reset()
+        self.random_actions.reset()
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
+        actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
+            stored[env] = self.policy.scale_action(actions[env])
+        return actions, stored
 
     def _do_due_updates(self) -> None:
         updates, self.updates_due = self.updates_due, 0

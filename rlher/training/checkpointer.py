@@ -135,7 +135,7 @@ class Checkpointer:
             "generators": {
                 **get_rng_state(),
                 "action_space": model.action_space.np_random.bit_generator.state,
-                "random_actions": model.random_actions and model.random_actions.state_dict(),
+                "random_actions": model.random_actions.state_dict(),
             },
             "build_number": envs.build_number,
             "evaluations": self._evaluations.state_dict(),
@@ -218,7 +218,7 @@ class Checkpointer:
         """Set every random number generator, and the random actions that are held, to a saved state."""
         set_rng_state(saved)
         self._model.action_space.np_random.bit_generator.state = saved["action_space"]
-        if self._model.random_actions and saved["random_actions"]:
+        if saved["random_actions"]:  # None in an older checkpoint of DQN
             self._model.random_actions.load_state_dict(saved["random_actions"])
 
 
