@@ -162,7 +162,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.demonstration_fraction = demonstration_fraction
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
-        layout = Layout.of(observation, action_space.dtype, self.action_dim, goal_parts)
+        layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         self._make_reward_and_done = partial(
             RewardAndDone,
             reward_function=RewardFunction(self._compute_reward),

@@ -25,7 +25,6 @@ have overwritten those of episode 0, whose number the next episode gets::
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,38 +45,32 @@ Ids = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
 
-@dataclass
 class Layout:
     """Types and shapes of what is stored.
 
-    :param row: a packed row; its field ``obs`` is the observation.
-    :param observation: a packed observation, by key.
-    :param achieved: an achieved goal at the environment's precision, in the shape of a desired goal.
+    :param observation: types and shapes of observations, by key.
+    :param action_dtype: type of actions.
+    :param action_dim: number of entries of an action.
     :param goal_parts: parts of a goal (:func:`rlher.her.strategies.keep_one_part`), of which the first is the task's.
+    :ivar row: a packed row; its field ``obs`` is the observation.
+    :ivar observation: a packed observation, by key.
+    :ivar achieved: an achieved goal at the environment's precision, in the shape of a desired goal.
     """
 
-    row: np.dtype
-    observation: np.dtype
-    achieved: np.dtype
-    goal_parts: int
-
-    @classmethod
-    def of(cls, observation: Shapes, action_dtype: Any, action_dim: int, goal_parts: int) -> "Layout":
-        """Return the layout for these types of observations and actions.
-
-        :param observation: types and shapes by key.
-        """
-        obs = np.dtype([(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()], align=True)
+    def __init__(self, observation: Shapes, action_dtype: Any, action_dim: int, goal_parts: int) -> None:
+        by_key = [(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()]
+        self.observation = np.dtype(by_key, align=True)
         fields: list[tuple] = [
-            ("obs", obs),
+            ("obs", self.observation),
             ("action", sample_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
             ("goal_independent", np.float32),  # reward that compute_reward does not explain, once observed
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
-        achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
-        return cls(np.dtype(fields, align=True), obs, achieved, goal_parts)
+        self.row = np.dtype(fields, align=True)
+        self.achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
+        self.goal_parts = goal_parts
 
     @property
     def description(self) -> str:
