@@ -72,7 +72,9 @@ class SACBase(ActorCritic):
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum of the critics."""
-        return minimum_with_one_gradient(values)
+        # Not `amin`, which divides the gradient among equal values. Compiled code would repeat that division for every
+        # weight of the last layer.
+        return values.min(dim=0).values
 
     def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
         """Move the entropy coefficient if it is learnt; return its loss.
@@ -108,15 +110,3 @@ class SACBase(ActorCritic):
 
 class SAC(SACBase, stable_baselines3.SAC):
     """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): ``stable_baselines3.SAC`` with the fast update."""
-
-
-def minimum_with_one_gradient(values: th.Tensor) -> th.Tensor:
-    """Return the minimum over the first dimension; of equal values only the first gets a gradient.
-
-    ``amin`` would divide the gradient among equal values. Compiled code repeats that division for every weight of the
-    last layer.
-    """
-    smallest, *rest = values.unbind()
-    for value in rest:
-        smallest = th.where(value < smallest, value, smallest)
-    return smallest
