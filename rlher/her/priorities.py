@@ -158,8 +158,8 @@ class TDError(Priority):
         priorities = state["priorities"]
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
+        self._enter_new()
         self.tree.set(positions, priorities)
-        self.n_entered = self.storage.ring_added[: self.storage.n_envs].copy()
         self.max_priority, self.batches = float(state["max_priority"]), int(state["batches"])
 
 

@@ -68,8 +68,7 @@ class RewardStatistics:
     @property
     def observed_success_reward(self) -> float | None:
         """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
-        is_known = self.sparse_values and self.reward_at_goal == self.sparse_values[1]
-        return self.sparse_values[1] if is_known else None
+        return self.reward_at_goal if self.reward_at_goal in self.sparse_values[1:] else None
 
     @property
     def observed_ends_on_success(self) -> bool:
