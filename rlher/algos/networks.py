@@ -162,20 +162,12 @@ def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
     class LayerNormCritics(policy):  # type: ignore[misc, valid-type]
         def make_critic(self, *args: Any, **kwargs: Any) -> Any:
             critic = super().make_critic(*args, **kwargs)
-            for index, network in enumerate(critic.q_networks):
-                critic.q_networks[index] = _add_layer_norm(network).to(critic.device)
-                setattr(critic, f"qf{index}", critic.q_networks[index])
+            for network in critic.q_networks:
+                *hidden, _ = enumerate(network)
+                for index, layer in reversed(hidden):  # from the end, because an insertion shifts what follows
+                    if isinstance(layer, nn.Linear):
+                        network.insert(index + 1, nn.LayerNorm(layer.out_features, device=critic.device))
             return critic
 
     LayerNormCritics.__name__ = f"LayerNorm{policy.__name__}"
     return LayerNormCritics
-
-
-def _add_layer_norm(network: nn.Sequential) -> nn.Sequential:
-    *hidden, last = network
-    layers: list[nn.Module] = []
-    for layer in hidden:
-        layers.append(layer)
-        if isinstance(layer, nn.Linear):
-            layers.append(nn.LayerNorm(layer.out_features))
-    return nn.Sequential(*layers, last)
