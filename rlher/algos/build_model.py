@@ -159,15 +159,8 @@ def _policy_arguments(config: TrainConfig, observation_space: spaces.Space) -> d
         is_code = isinstance(value, str) and ":" in value
         policy[name] = import_object(f"algo.policy_kwargs.{name}", value) if is_code else value
     if config.normalize.enabled and has_float_vectors(observation_space):
-        policy |= _normalized_extractor(config, policy)
+        normalizer = {"clip": config.normalize.clip, "goal_parts": config.env.goal_parts}
+        given = {name: value for name, value in policy.items() if name.startswith("features_extractor_")}
+        policy["features_extractor_class"] = NormalizedExtractor
+        policy["features_extractor_kwargs"] = normalizer | given
     return policy
-
-
-def _normalized_extractor(config: TrainConfig, policy: dict[str, Any]) -> dict[str, Any]:
-    """Return policy arguments that put a normalizer before the features extractor, the given one or SB3's."""
-    names = {"features_extractor_class": "extractor_class", "features_extractor_kwargs": "extractor_kwargs"}
-    inner = {names[name]: value for name, value in policy.items() if name in names}
-    return {
-        "features_extractor_class": NormalizedExtractor,
-        "features_extractor_kwargs": {"clip": config.normalize.clip, "goal_parts": config.env.goal_parts, **inner},
-    }

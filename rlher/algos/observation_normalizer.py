@@ -96,8 +96,8 @@ class NormalizedExtractor(BaseFeaturesExtractor):
 
     :param observation_space: observation space of the environment.
     :param clip, goal_parts: see :class:`ObservationNormalizer`.
-    :param extractor_class: the features extractor.
-    :param extractor_kwargs: its keyword arguments.
+    :param features_extractor_class: what gets the normalised observation.
+    :param features_extractor_kwargs: its keyword arguments.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class NormalizedExtractor(BaseFeaturesExtractor):
         observation_space: spaces.Dict,
         clip: float = 5.0,
         goal_parts: int = 1,
-        extractor_class: type[BaseFeaturesExtractor] = CombinedExtractor,
-        extractor_kwargs: dict[str, Any] | None = None,
+        features_extractor_class: type[BaseFeaturesExtractor] = CombinedExtractor,
+        features_extractor_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        extractor = extractor_class(observation_space, **(extractor_kwargs or {}))
+        extractor = features_extractor_class(observation_space, **(features_extractor_kwargs or {}))
         super().__init__(observation_space, extractor.features_dim)
         self.extractor = extractor
         self.normalizer = ObservationNormalizer(observation_space, clip, goal_parts)
