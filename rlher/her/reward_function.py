@@ -38,12 +38,9 @@ class RewardFunction:
     def __call__(self, achieved: NDArray, desired: NDArray) -> Floats:
         """Return the (n,) rewards of n pairs of goals; the function gets empty infos.
 
-        :param achieved: (n, …) achieved goals, raw (not normalised).
+        :param achieved: (n, …) achieved goals, raw (not normalised), at least one.
         :param desired: (n, …) desired goals, raw.
         """
-        count = len(achieved)
-        if count == 0:
-            return np.zeros(0)
         is_vectorised = self._is_vectorised
         if is_vectorised is None:
             problem = batch_problem(self.compute_reward, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS])
@@ -51,7 +48,7 @@ class RewardFunction:
                 warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
             is_vectorised = problem is None
         if is_vectorised:
-            rewards = np.asarray(self.compute_reward(achieved, desired, [{}] * count)).reshape(count)
+            rewards = np.asarray(self.compute_reward(achieved, desired, [{}] * len(achieved))).reshape(len(achieved))
         else:
             rewards = _row_by_row(self.compute_reward, achieved, desired)
         self._is_vectorised = is_vectorised  # only now: if the function raised, nothing is known
