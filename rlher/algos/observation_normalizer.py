@@ -42,10 +42,8 @@ class ObservationNormalizer(nn.Module):
         self.sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
         self._clip = clip
         total = sum(self.sizes)
-        ends = np.cumsum(self.sizes, dtype=int)
-        entries = {
-            key: np.arange(end - size, end) for key, size, end in zip(self.shapes, self.sizes, ends, strict=True)
-        }
+        indices = np.split(np.arange(total), np.cumsum(self.sizes)[:-1])
+        entries = dict(zip(self.shapes, indices, strict=True))
         has_goals = all(key in entries for key in GOALS)
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
