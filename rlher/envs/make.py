@@ -1,5 +1,7 @@
 """Building one environment from its config, with all wrappers."""
 
+from dataclasses import asdict
+
 import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
@@ -70,7 +72,7 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
             )
     if len(config.relay.origin) != size:
         raise UserError(f"env.relay.origin={config.relay.origin} is not valid; use {size} numbers, as goals have.")
-    return RelayGoals(env, config.relay, (low, high), training)
+    return RelayGoals(env, asdict(config.relay), (low, high), training)
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:

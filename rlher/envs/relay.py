@@ -6,6 +6,7 @@ In object tasks hindsight has nothing to learn from until the object moves, and 
 An exported agent plays with a copy of this module, so nothing of rlher is imported here.
 """
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -31,21 +32,21 @@ class RelayGoals(gym.Wrapper):
     shown, and rewards and ends of episodes are the environment's own.
 
     :param env: goal environment whose goals are positions of an object, in the same coordinates as the hand's.
-    :param relay: where the hand and the object are in ``observation``, and how often to switch. All places have the
-        size of a goal.
+    :param relay: the keys of :class:`~rlher.config.environment.RelayConfig`: where the hand and the object are in
+        ``observation``, and how often to switch. All places have the size of a goal.
     :param rewards: reward of a step that has not reached the goal, and of one that has.
     :param training: whether to switch goals.
     """
 
-    def __init__(self, env: gym.Env, relay: "RelayConfig", rewards: tuple[float, float], training: bool) -> None:
+    def __init__(self, env: gym.Env, relay: dict[str, Any], rewards: tuple[float, float], training: bool) -> None:
         super().__init__(env)
-        self._relay = relay
+        self._relay: Any = SimpleNamespace(**relay)
         self._rewards = rewards
         self._training = training
         inner = env.observation_space
         assert isinstance(inner, spaces.Dict)
         self._size = inner["desired_goal"].shape[0]  # type: ignore[index]
-        self._origin = np.asarray(relay.origin, dtype=np.float64)
+        self._origin = np.asarray(self._relay.origin, dtype=np.float64)
         self._rng = np.random.default_rng()
         goal = spaces.Box(-np.inf, np.inf, (2 * self._size,), np.float64)
         self.observation_space = spaces.Dict({**inner.spaces, "achieved_goal": goal, "desired_goal": goal})

@@ -216,14 +216,15 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     classes = [list(parse_class("env.wrappers", wrapper)) for wrapper in env.wrappers]
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
+    if env.relay.enabled:
+        relay_kwargs = {"relay": asdict(env.relay), "rewards": env.reward_range, "training": False}
+        classes.append(["relay:RelayGoals", relay_kwargs])
     return {
         "env": env.id.rpartition(":")[2],
         "modules": [name for name in modules if name.partition(".")[0] != "rlher"],
         "kwargs": env.kwargs,
         "max_episode_steps": env.max_episode_steps,
         "wrappers": classes,
-        "relay": asdict(env.relay) if env.relay.enabled else None,
-        "reward_range": env.reward_range,
         "success_keys": SUCCESS_KEYS if env.success_key is None else [env.success_key],
         "success_reward": env.success_reward,
     }

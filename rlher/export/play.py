@@ -13,7 +13,6 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -42,9 +41,6 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
         sys.modules["mujoco"].set_mju_user_warning(print)
     for path, kwargs in agent["wrappers"]:
         env = _import(path)(env, **kwargs)
-    if agent["relay"]:
-        relay = SimpleNamespace(**agent["relay"])
-        env = _import("relay:RelayGoals")(env, relay, agent["reward_range"], training=False)
     return env
 
 

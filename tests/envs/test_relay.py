@@ -1,6 +1,6 @@
 """Relay sub-goals: widened goals, their rewards, and that evaluation sees the task alone."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 import numpy as np
@@ -55,7 +55,7 @@ def relay(**keys) -> RelayConfig:
 
 
 def wrapped(training: bool = True, **keys) -> RelayGoals:
-    return RelayGoals(PushEnv(), relay(**keys), (-1.0, 0.0), training)
+    return RelayGoals(PushEnv(), asdict(relay(**keys)), (-1.0, 0.0), training)
 
 
 def play(env: gym.Env, steps: int = 400):
@@ -94,7 +94,7 @@ def test_step_returns_compute_reward_of_the_goal_it_shows():
 
 def test_a_reward_that_does_not_depend_on_the_goal_stays():
     costly = gym.wrappers.TransformReward(PushEnv(), lambda reward: reward - 0.25)
-    env = RelayGoals(costly, relay(), (-1.0, 0.0), True)
+    env = RelayGoals(costly, asdict(relay()), (-1.0, 0.0), True)
     for seen, reward, _, _ in play(env):
         assert reward == env.compute_reward(seen["achieved_goal"], seen["desired_goal"], {}) - 0.25
 
