@@ -18,16 +18,15 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rlher.algos import observation_normalizer
-from rlher.algos.build_model import build_inference_model, constructor_arguments
+from rlher.algos.build_model import constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, require_package
 from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
@@ -39,12 +38,12 @@ from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_info import SUCCESS_KEYS
 from rlher.evaluation import metrics
-from rlher.evaluation.models import ChosenModel
+from rlher.evaluation.models import ChosenModel, make_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
-from rlher.export.onnx_policy import OnnxPolicy, require_onnx, write_onnx
+from rlher.export.onnx_policy import OnnxPolicy, write_onnx
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
@@ -68,7 +67,8 @@ def export(config: ExportConfig) -> dict[str, str]:
     chosen = ChosenModel(run, model)
     folder = Path(config.output).resolve() if config.output else run.folder / "export"
     if config.format == "onnx":
-        require_onnx()
+        for package in ("onnx", "onnxruntime"):
+            require_package("format=onnx", package, "onnx")
     if config.push is not None:
         require_pushable(config.push)
     note(chosen.name)
@@ -111,8 +111,9 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     name = _base_name(run)
     files: dict[str, str | None] = {"model": f"{name}.zip", "onnx": f"{name}.onnx" if with_onnx else None}
     with closing(make_env(config.env)) as env:
-        run_policy = chosen.load_policy(env)
-        model, rebuilt_from = build_sb3_model(chosen, DummyVecEnv([lambda: env]))
+        trained = chosen.load(env)
+        run_policy = make_policy(trained)
+        model, rebuilt_from = build_sb3_model(chosen, trained)
         agent = {"model": files["model"], **rebuilt_from, **_describe_env(config.env)}
         with (folder / f"{name}.zip").open("wb") as stream:
             model.save(stream)
@@ -133,15 +134,17 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def build_sb3_model(chosen: ChosenModel, trained: OffPolicyAlgorithm) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
+    :param trained: the model as rlher loads it, with an environment.
     :return: the model, and its class and policy arguments as JSON values, for ``play.py``.
-    :raises UserError: there is no such model, or it is damaged.
+    :raises UserError: the model is damaged.
     """
     config = chosen.run.config
     algo = config.algo
     path = chosen.run.model_path(chosen.model_name)
+    venv: Any = trained.get_env()
     arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
@@ -153,8 +156,6 @@ def build_sb3_model(chosen: ChosenModel, venv: VecEnv) -> tuple[OffPolicyAlgorit
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
         model = model_class("MultiInputPolicy", venv, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
-        trained = build_inference_model(config, venv, "cpu")
-        model_file.load_policy_weights(path, trained)
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:
         model_file.load_parameters(path, model)

@@ -8,7 +8,6 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
-from rlher.core.errors import require_package
 from rlher.evaluation.rollout import Observation
 
 
@@ -34,12 +33,6 @@ class GoalPolicy(th.nn.Module):
         if self.policy.squash_output:
             return low + 0.5 * (action + 1.0) * (high - low)
         return th.maximum(th.minimum(action, high), low)
-
-
-def require_onnx() -> None:
-    """Raise UserError if a package that the ONNX export needs is not installed."""
-    for package in ("onnx", "onnxruntime"):
-        require_package("format=onnx", package, "onnx")
 
 
 def write_onnx(path: Path, policy: BasePolicy, observation: Observation) -> None:
