@@ -110,7 +110,7 @@ def _check(result: CheckResult, seed: int = 0) -> None:
         result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
         result.findings += _interface(config, env)
         if not result.errors:
-            rollout = RandomRollout.record(env, seed)
+            rollout = RandomRollout(env, seed)
             result.config = fill_from_rollout(config, rollout)
             for check in CHECKS:
                 result.findings += check(result.config, rollout)

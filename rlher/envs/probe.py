@@ -1,8 +1,8 @@
 """Random episodes of an environment, and the properties they show that its config leaves open."""
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -31,49 +31,36 @@ GOAL_PAIRS = 40
 CRASH_KEYS = ("is_crash", "crashed")
 
 
-@dataclass
 class RandomRollout:
-    """Steps of random episodes, one entry per step.
+    """Steps of random episodes, a fixed number, so that what they show does not depend on the machine.
 
-    :param env: environment in which they were taken.
-    :param achieved: goals after each step, as ``desired`` (steps, …).
-    :param rewards: (steps,), as ``terminated`` and ``truncated``.
+    :param env: environment in which they are taken.
+    :param seed: seed of the first reset and of the actions.
+    :ivar achieved: goals after each step, as ``desired`` (steps, …).
+    :ivar rewards: (steps,), as ``terminated`` and ``truncated``.
+    :raises RunError: the environment failed.
     """
 
-    env: CheckedEnv
-    observations: list[dict[str, np.ndarray]]
-    infos: list[dict[str, Any]]
-    achieved: np.ndarray
-    desired: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-
-    @classmethod
-    def record(cls, env: CheckedEnv, seed: int) -> Self:
-        """Take a fixed number of random steps, so that what they show does not depend on the machine.
-
-        :param seed: seed of the first reset and of the actions.
-        :raises RunError: the environment failed.
-        """
+    def __init__(self, env: CheckedEnv, seed: int) -> None:
+        self.env = env
+        self.observations: list[dict[str, np.ndarray]] = []
+        self.infos: list[dict[str, Any]] = []
+        results: list[tuple[float, bool, bool]] = []
         env.action_space.seed(seed)
         env.reset(seed=seed)
         started = time.monotonic()
-        steps: list[tuple] = []
         for _ in range(MAX_RANDOM_STEPS if registered_time_limit(env) is None else RANDOM_STEPS):
-            if len(steps) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
+            if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
-            copied = {key: np.array(value) for key, value in observation.items()}
-            steps.append((copied, reward, terminated, truncated, dict(info)))
+            self.observations.append({key: np.array(value) for key, value in observation.items()})
+            self.infos.append(dict(info))
+            results.append((reward, terminated, truncated))
             if terminated or truncated:
                 env.reset()
-        observations, rewards, terminations, truncations, infos = zip(*steps, strict=True)
-        achieved = np.stack([observation["achieved_goal"] for observation in observations])
-        desired = np.stack([observation["desired_goal"] for observation in observations])
-        return cls(
-            env, [*observations], [*infos], achieved, desired, *map(np.array, (rewards, terminations, truncations))
-        )
+        self.rewards, self.terminated, self.truncated = map(np.array, zip(*results, strict=True))
+        self.achieved = np.stack([observation["achieved_goal"] for observation in self.observations])
+        self.desired = np.stack([observation["desired_goal"] for observation in self.observations])
 
     @property
     def ends(self) -> np.ndarray:

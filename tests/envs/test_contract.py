@@ -105,9 +105,9 @@ def test_probing_changes_no_property_that_is_set_and_finds_the_others():
 
 def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):
     env = CheckedEnv(make_base_env(hostile("LineEnv")), "LineEnv")
-    first = RandomRollout.record(env, 0)
+    first = RandomRollout(env, 0)
     monkeypatch.setattr(time, "monotonic", itertools.count(step=0.004).__next__)
-    assert RandomRollout.record(env, 0).rewards.tolist() == first.rewards.tolist()
+    assert RandomRollout(env, 0).rewards.tolist() == first.rewards.tolist()
 
 
 def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
