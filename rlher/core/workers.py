@@ -125,12 +125,13 @@ class Worker:
 
 
 class RestartLimit:
-    """Counts how often processes of an environment were replaced since its last finished episode.
+    """Counts how often processes of an environment were replaced, in all and since its last finished episode.
 
     :param limit: how often they may be replaced without a finished episode in between.
     """
 
     def __init__(self, limit: int) -> None:
+        self.total = 0
         self._limit = limit
         self._restarts = 0
 
@@ -148,6 +149,7 @@ class RestartLimit:
         if self._restarts == self._limit:
             raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
         self._restarts += 1
+        self.total += 1
         warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 

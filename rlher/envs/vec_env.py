@@ -85,12 +85,10 @@ class RestorableVecEnv(VecEnvWrapper):
     ) -> None:
         self._build = build
         self._seed = seed
-        self._limit = RestartLimit(max_restarts)
+        self.restarts = RestartLimit(max_restarts)
         self._records_actions = records_actions
         super().__init__(build(seed))
         self.build_number = 0
-        self.restarts = 0
-        """How often lost processes were replaced."""
         self.actions: list[np.ndarray] = []
 
     def rebuild(self, build_number: int | None = None, actions: Sequence[np.ndarray] = ()) -> VecEnvObs:
@@ -115,19 +113,15 @@ class RestorableVecEnv(VecEnvWrapper):
                     observations = self.venv.step(action)[0]
                 return observations
             except WorkerLost as lost:
-                self._count_restart(lost)
+                self.restarts.restart_or_raise(lost)
 
     def replace_lost(self, lost: WorkerLost) -> VecEnvObs:
         """Build the next environments because a process was lost, and return their first observations.
 
         :raises RunError: processes were lost too often.
         """
-        self._count_restart(lost)
+        self.restarts.restart_or_raise(lost)
         return self.rebuild()
-
-    def _count_restart(self, lost: WorkerLost) -> None:
-        self._limit.restart_or_raise(lost)
-        self.restarts += 1
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the environments with :func:`seed_envs`; the model calls this when it is built."""
@@ -150,5 +144,5 @@ class RestorableVecEnv(VecEnvWrapper):
         """Wait for the results of a step."""
         results = self.venv.step_wait()
         if results[2].any():
-            self._limit.episode_finished()
+            self.restarts.episode_finished()
         return results

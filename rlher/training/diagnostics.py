@@ -30,7 +30,7 @@ class DiagnosticsCallback(BaseCallback):
             self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
         # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
         if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
-            self.logger.record("env/restarts", self.training_env.restarts)
+            self.logger.record("env/restarts", self.training_env.restarts.total)
             episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
                 if (share := episode_share(episodes, name)) is not None:
