@@ -82,10 +82,9 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
     env_config = require_goal_env(config.env).config.without_training_aids()
-    make_policy = partial(load_controller, name, env_config.id)
     identity = {"controller": name, "env": env_config.id}
     dataset_name = name.rpartition(":")[2]
-    return EpisodeSource(name, identity, env_config, make_policy, count(config.seed), dataset_name)
+    return EpisodeSource(name, identity, env_config, partial(load_controller, name), count(config.seed), dataset_name)
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
@@ -149,19 +148,19 @@ class CheckedController:
         return action
 
 
-def load_controller(name: str, env_id: str, env: gym.Env) -> CheckedController:
+def load_controller(name: str, env: gym.Env) -> CheckedController:
     """Return a controller for an environment.
 
     :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
     :raises UserError: there is none of that name, or none for this environment.
     """
-    without_version = env_id.rpartition(":")[2].rpartition("-v")[0]
+    spec: Any = env.unwrapped.spec
     controller: Any
     if name != SCRIPTED:
         controller = import_object("controller", name)
-    elif (controller := SCRIPTED_CONTROLLERS.get(without_version)) is None:
+    elif (controller := SCRIPTED_CONTROLLERS.get(spec.name)) is None:
         raise UserError(
-            f"rlher has no controller for {env_id}{did_you_mean(without_version, SCRIPTED_CONTROLLERS)}; use one of "
+            f"rlher has no controller for {spec.id}{did_you_mean(spec.name, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
     return CheckedController(name, controller(env) if isinstance(controller, type) else controller, env.action_space)

@@ -20,7 +20,7 @@ LEAST = {"FetchPush": 0.9, "FetchPickAndPlace": 0.95}
 def test_a_scripted_controller_succeeds(name: str) -> None:
     env_id = f"{name}-v{4 if name.startswith('Fetch') else 3}"
     env = make_env(check_goal_env(EnvConfig(id=env_id)).config)
-    controller = load_controller("scripted", env_id, env)
+    controller = load_controller("scripted", env)
     outcomes = [episode.success for episode in play_episodes(env, controller, range(50))]
     env.close()
     assert np.mean(outcomes) >= LEAST.get(name, 1)
@@ -60,7 +60,7 @@ def raising(observation):
 
 
 def test_a_class_gets_the_environment_and_is_reset(env, module) -> None:
-    controller = load_controller(f"{module}:Counting", "BitFlipping-v0", env)
+    controller = load_controller(f"{module}:Counting", env)
     observation, _ = env.reset(seed=0)
     for _ in range(2):
         controller.reset()
@@ -69,7 +69,7 @@ def test_a_class_gets_the_environment_and_is_reset(env, module) -> None:
 
 @pytest.mark.parametrize("name", ["too_large", "no_number", "raising"])
 def test_an_action_that_does_not_exist_is_an_error_of_the_controller(env, module, name) -> None:
-    controller = load_controller(f"{module}:{name}", "BitFlipping-v0", env)
+    controller = load_controller(f"{module}:{name}", env)
     observation, _ = env.reset(seed=0)
     with pytest.raises(RunError):
         controller(observation)
