@@ -8,7 +8,7 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, parse_
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
-from rlher.envs.registration import entry_point, render_modes, require_registered
+from rlher.envs.registration import entry_module, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
 from rlher.envs.success_info import SuccessInfo
@@ -107,7 +107,7 @@ def _construct(config: EnvConfig, render_mode: str | None) -> gym.Env:
     if render_mode is not None and render_mode in render_modes(config):
         kwargs["render_mode"] = render_mode
     try:
-        with simulator_construction(str(entry_point(config.id)), kwargs):
+        with simulator_construction(entry_module(config.id).partition(".")[0], kwargs):
             # The contract check replaces gymnasium's own checker, which prints many lines and takes time.
             return gym.make(config.id, max_episode_steps=config.max_episode_steps, disable_env_checker=True, **kwargs)
     except gym.error.Error as error:

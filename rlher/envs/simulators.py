@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from ctypes.util import find_library
 from dataclasses import asdict
 from typing import Any
@@ -52,24 +53,22 @@ def import_env_package(package: str) -> None:
         patch_highway_env()
 
 
-@contextlib.contextmanager
-def simulator_construction(entry_point: str, kwargs: dict[str, Any]) -> Iterator[None]:
-    """Keep PyBullet and MuJoCo from the files of the current folder while the block builds an environment.
+def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+    """Return a context in which an environment is built; it keeps PyBullet from the files of the current folder.
 
-    :param entry_point: entry point of the environment, ``module:name``.
+    :param package: package of the environment.
     :param kwargs: keyword arguments of its constructor.
     :raises UserError: PyBullet would open a window, and there is no display.
     """
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
         raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
-    with _in_pybullet_data() if entry_point.startswith("panda_gym") else contextlib.nullcontext():
-        yield
-    if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
-        sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
+    return _in_pybullet_data() if package == "panda_gym" else contextlib.nullcontext()
 
 
 def correct_simulator(env: gym.Env) -> gym.Env:
-    """Return an environment of Fetch or Panda with the corrections below, any other as it is."""
+    """Return an environment with the corrections below, which are for MuJoCo, Fetch and Panda."""
+    if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
+        sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
         return SeededResets(env)
