@@ -172,9 +172,7 @@ def ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
     if config.success_key is None and config.success_reward is not None:
         success = reaches(rollout.rewards, config.success_reward)
     if success.any():
-        statistics = RewardStatistics()
-        statistics.record_ends(success, rollout.terminated)
-        return statistics.observed_ends_on_success
+        return bool(rollout.terminated[success].mean() > 0.5)
     goal = rollout.desired[0]
     try:
         return bool(rollout.env.get_wrapper_attr("compute_terminated")(goal, goal, rollout.infos[0]))
