@@ -43,7 +43,7 @@ from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, pla
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
-from rlher.export.onnx_policy import OnnxPolicy, write_onnx
+from rlher.export.onnx_policy import load_onnx, write_onnx
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import RESULT, RunFolder, safe_name
 
@@ -115,13 +115,12 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
         run_policy = make_policy(trained)
         model, rebuilt_from = build_sb3_model(chosen, trained)
         agent = {"model": files["model"], **rebuilt_from, **_describe_env(config.env)}
-        with (folder / f"{name}.zip").open("wb") as stream:
-            model.save(stream)
+        model.save(folder / f"{name}.zip")
         write_json(folder / "agent.json", agent)
         _require_same_actions(env, run_policy, play.load_policy(folder, agent, env))
         if files["onnx"]:
             write_onnx(folder / files["onnx"], model.policy, env.reset(seed=0)[0])
-            _require_same_actions(env, run_policy, OnnxPolicy(folder / files["onnx"]))
+            _require_same_actions(env, run_policy, load_onnx(folder / files["onnx"]))
         notes = _notes(config, agent, env)
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)

@@ -8,7 +8,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
-from rlher.evaluation.rollout import Observation
+from rlher.evaluation.rollout import Observation, Policy
 
 
 class GoalPolicy(th.nn.Module):
@@ -56,15 +56,14 @@ def write_onnx(path: Path, policy: BasePolicy, observation: Observation) -> None
         )
 
 
-class OnnxPolicy:
-    """An ONNX file as a function from one observation to one action."""
+def load_onnx(path: Path) -> Policy:
+    """Return an ONNX file as a function from an observation, without a batch axis, to an action."""
+    import onnxruntime
 
-    def __init__(self, path: Path) -> None:
-        import onnxruntime
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
-        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-    def __call__(self, observation: Observation) -> np.ndarray:
-        """Return the action for an observation without a batch axis."""
+    def policy(observation: Observation) -> np.ndarray:
         inputs = {name: np.asarray(array)[None] for name, array in observation.items()}
-        return np.asarray(self._session.run(["action"], inputs)[0][0])
+        return np.asarray(session.run(["action"], inputs)[0][0])
+
+    return policy

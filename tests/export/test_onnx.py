@@ -16,7 +16,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, TrainConfig
 from rlher.envs.make import make_env
 from rlher.evaluation.models import make_policy
-from rlher.export.onnx_policy import OnnxPolicy, write_onnx
+from rlher.export.onnx_policy import load_onnx, write_onnx
 from tests.support.tiers import slow_except
 
 BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})
@@ -43,7 +43,7 @@ def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized
         for weights in model.policy.parameters():
             weights.mul_(1.5)  # so that the actions of random observations differ
     write_onnx(tmp_path / "policy.onnx", model.policy, env.reset(seed=0)[0])
-    torch_policy, policy = make_policy(model), OnnxPolicy(tmp_path / "policy.onnx")
+    torch_policy, policy = make_policy(model), load_onnx(tmp_path / "policy.onnx")
 
     spaces = env.observation_space.spaces
     rows = [env.reset(seed=0)[0]]
