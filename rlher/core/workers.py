@@ -125,9 +125,10 @@ class Worker:
 
 
 class RestartLimit:
-    """Counts how often processes of an environment were replaced, in all and since its last finished episode.
+    """Counts how often processes of an environment were replaced since its last finished episode.
 
     :param limit: how often they may be replaced without a finished episode in between.
+    :ivar total: how often they were replaced at all.
     """
 
     def __init__(self, limit: int) -> None:

@@ -32,10 +32,13 @@ CRASH_KEYS = ("is_crash", "crashed")
 
 
 class RandomRollout:
-    """Steps of random episodes, a fixed number, so that what they show does not depend on the machine.
+    """Random episodes, which the constructor plays.
+
+    The number of steps is fixed, so that what they show does not depend on the machine.
 
     :param env: environment in which they are taken.
     :param seed: seed of the first reset and of the actions.
+    :ivar time_limit: the time limit that the environment was registered with or made with; None: it has none.
     :ivar achieved: goals after each step, as ``desired`` (steps, …).
     :ivar rewards: (steps,), as ``terminated`` and ``truncated``.
     :raises RunError: the environment failed.
@@ -43,13 +46,14 @@ class RandomRollout:
 
     def __init__(self, env: CheckedEnv, seed: int) -> None:
         self.env = env
+        self.time_limit = env.spec.max_episode_steps if env.spec else None
         self.observations: list[dict[str, np.ndarray]] = []
         self.infos: list[dict[str, Any]] = []
         results: list[tuple[float, bool, bool]] = []
         env.action_space.seed(seed)
         env.reset(seed=seed)
         started = time.monotonic()
-        for _ in range(MAX_RANDOM_STEPS if registered_time_limit(env) is None else RANDOM_STEPS):
+        for _ in range(MAX_RANDOM_STEPS if self.time_limit is None else RANDOM_STEPS):
             if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
@@ -90,11 +94,6 @@ class RandomRollout:
         return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def registered_time_limit(env: gym.Env) -> int | None:
-    """Return the time limit that an environment was registered with or made with; None: it has none."""
-    return env.spec.max_episode_steps if env.spec else None
-
-
 def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
     """Return a copy of ``config`` in which properties that are null are filled in from random steps.
 
@@ -127,8 +126,8 @@ def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | N
 
 def _time_limit(rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
-    if (limit := registered_time_limit(rollout.env)) is not None:
-        return limit
+    if rollout.time_limit is not None:
+        return rollout.time_limit
     lengths = np.diff(rollout.ends, prepend=-1)
     truncated_lengths = np.unique(lengths[rollout.truncated[rollout.ends]])
     return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
