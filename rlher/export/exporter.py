@@ -26,7 +26,7 @@ from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import note
-from rlher.core.errors import UserError, require_package
+from rlher.core.errors import require_package
 from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json
 from rlher.core.rng import preserve_rng_state
@@ -61,11 +61,11 @@ UNTRAINED_CRITICS = (
 def export(config: ExportConfig) -> dict[str, str]:
     """Write the exported folder, and return ``run``, ``model``, ``folder`` and, if it was uploaded, ``url``.
 
-    :raises UserError: there is no such run or model, or the folder holds something else or cannot be written.
+    :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run, model = lookup.find_run_and_model(config)
     chosen = ChosenModel(run, model)
-    folder = Path(config.output).resolve() if config.output else run.folder / "export"
+    folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.format == "onnx":
         for package in ("onnx", "onnxruntime"):
             require_package("format=onnx", package, "onnx")
@@ -73,25 +73,27 @@ def export(config: ExportConfig) -> dict[str, str]:
         require_pushable(config.push)
     note(chosen.name)
     with as_write_error(folder):
-        found = os.listdir(folder) if folder.is_dir() else []
-        if found and not {"agent.json", "play.py"} <= {*found}:
-            raise UserError(f"{folder} holds something else than an export; use a new folder.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        parent = folder if config.output else run.folder
+        parent.mkdir(parents=True, exist_ok=True)
         # An earlier export stays as it is until this one is complete.
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as temporary:
-            complete = Path(temporary, "export")
-            complete.mkdir()
-            notes = _write(chosen, complete, config.format == "onnx")
-            if found:
+        with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
+            notes = _write(chosen, Path(temporary), config.format == "onnx")
+            if not config.output and folder.exists():
                 shutil.rmtree(folder)  # play.py would import what somebody else has put there
-            complete.rename(folder)
+            folder.mkdir(exist_ok=True)
+            for name in (CLIP, f"{_base_name(run)}.onnx"):  # optional files, which may be of an earlier model
+                (folder / name).unlink(missing_ok=True)
+            files = os.listdir(temporary)
+            for name in files:
+                Path(temporary, name).replace(folder / name)
     for line in notes:
         note(f"  {line}")
     folder = display_path(folder)
     result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        result["url"] = push_folder(folder, repository, f"Export {chosen.model_label} of {run.folder.name} with rlher")
+        message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
+        result["url"] = push_folder(folder, files, repository, message)
         note(f"pushed to {result['url']}")
     return result
 

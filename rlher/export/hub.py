@@ -13,8 +13,8 @@ def require_pushable(push: str) -> None:
     require_package("push=...", "huggingface_hub", "hub")
 
 
-def push_folder(folder: Path, repository: str, message: str) -> str:
-    """Create a model repository if it does not exist, commit a folder to it, and return its address.
+def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:
+    """Create a model repository if it does not exist, commit files of a folder to it, and return its address.
 
     The server is the one of ``HF_ENDPOINT``; the login that of ``hf auth login`` or ``HF_TOKEN``.
 
@@ -25,7 +25,7 @@ def push_folder(folder: Path, repository: str, message: str) -> str:
     api = HfApi()
     try:
         address = str(api.create_repo(repository, exist_ok=True))
-        api.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
+        api.upload_folder(repo_id=repository, folder_path=folder, allow_patterns=files, commit_message=message)
     except Exception as error:  # of many kinds: no network, no login, refused by the server
         raise UserError(
             f"cannot push to {repository} ({describe_error(error)}); the export is in {folder}. "

@@ -161,25 +161,21 @@ def test_a_users_environment_is_reported_as_not_exported(rlher) -> None:
     assert json.loads((folder / "agent.json").read_text())["modules"] == ["goal_mountain_car"]
 
 
-def test_an_earlier_export_is_replaced_and_no_other_folder(rlher, run: Path) -> None:
-    assert rlher("export", str(run)).code == 0
+def test_the_own_export_folder_is_replaced(rlher, run: Path) -> None:
     planted = run / "export/bit_flipping/__init__.py"
-    planted.parent.mkdir()
+    planted.parent.mkdir(parents=True)
     planted.touch()
     assert rlher("export", str(run)).code == 0
     assert not planted.exists()
     assert (run / "export/play.py").exists()
-    done = rlher("export", str(run), "--output", str(run))
-    assert done.code == 2
-    assert str(run) in done.err
-    assert (run / "config.yaml").exists()
 
 
 @pytest.mark.slow
 def test_the_script_plays_with_the_success_of_evaluate_and_imports_no_earlier_file(rlher) -> None:
+    Path("export").mkdir()
+    Path("export/torch.py").write_text("open('pwned', 'w')")
     words = ("env=BitFlipping-v0", "env.kwargs.n_bits=5", "recipe=null", "total_timesteps=1500")
-    run, folder = exported(rlher, "algo=dqn", *words)
-    (folder / "torch.py").write_text("open('pwned', 'w')")
+    run, _ = exported(rlher, "algo=dqn", *words)
     done = rlher("export", str(run), "--output", "export")
     measured = json.loads(rlher("evaluate", str(run), "--episodes", "40", "--json").out)
     command = done.err.splitlines()[-1].partition(": ")[2].split()

@@ -6,6 +6,7 @@ from unittest.mock import MagicMock, create_autospec
 
 import huggingface_hub
 import pytest
+from huggingface_hub.utils import filter_repo_objects
 
 from rlher.core.errors import UserError
 from rlher.export import hub
@@ -20,6 +21,8 @@ def client(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 
 
 def test_the_files_of_the_export_are_pushed(rlher, run: Path, client: MagicMock) -> None:
+    Path("out").mkdir()
+    Path("out/private.txt").write_text("not part of the export")
     done = rlher("export", str(run), "--push", "me/reach", "--output", "out", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["url"] == "https://hub/me/reach"
@@ -27,7 +30,8 @@ def test_the_files_of_the_export_are_pushed(rlher, run: Path, client: MagicMock)
     assert pushed["repo_id"] == "me/reach"
     assert run.name in pushed["commit_message"]
     names = {path.name for path in Path(pushed["folder_path"]).iterdir()}
-    assert {"README.md", "play.py", "dqn-BitFlipping-v0.zip"} <= names
+    files = {*filter_repo_objects(names, allow_patterns=pushed["allow_patterns"])}
+    assert {"README.md", "play.py", "dqn-BitFlipping-v0.zip"} <= files == names - {"private.txt"}
 
     assert rlher("export", str(run), "--push", "me").code == 0
     assert client.return_value.create_repo.call_args.args == ("me/dqn-BitFlipping-v0",)

@@ -88,6 +88,7 @@ def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_
     assert done.code == 2
     assert str(untrusted / "export") in done.err
     assert [file.name for file in project.iterdir()] == ["README.md"]
+    assert rlher("export", str(untrusted), "--output", str(untrusted / "export")).code == 0, "named on the command line"
 
 
 def test_a_link_in_an_export_folder_is_replaced(rlher, untrusted: Path, private: Path) -> None:
