@@ -12,7 +12,7 @@ import torch as th
 from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import atomic_write
 from rlher.run import lookup
-from rlher.run.model_file import ACTING_PREFIXES, POLICY, SPACES, read_timesteps
+from rlher.run.model_file import ACTING_PREFIXES, POLICY, read_timesteps
 from rlher.run.run_folder import MODELS, RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,6 @@ def copy_policy(source: Path, target: Path) -> None:
         with zipfile.ZipFile(temporary, "w") as copy:
             copy.writestr("data", json.dumps({"num_timesteps": steps}))
             copy.writestr(POLICY, policy.getvalue())
-            copy.writestr(SPACES, archive.read(SPACES))
 
 
 def main() -> None:

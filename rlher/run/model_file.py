@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import gymnasium as gym
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
@@ -20,7 +19,6 @@ from stable_baselines3.common.save_util import recursive_getattr
 from rlher.core.errors import RunError, UserError, as_read_error
 from rlher.core.reading import open_zip, read_tensors
 
-SPACES = "spaces.json"
 VARIABLES = "pytorch_variables.pth"
 POLICY = "policy.pth"
 ACTING_PREFIXES = ("actor.", "q_net.", "quantile_net.")
@@ -47,8 +45,6 @@ def to_bytes(model: OffPolicyAlgorithm) -> bytes:
         )
     content = io.BytesIO()
     model.save(content)
-    with zipfile.ZipFile(content, "a") as archive:
-        archive.writestr(SPACES, json.dumps(_spaces_of(model)))
     return content.getvalue()
 
 
@@ -73,7 +69,7 @@ def _as_misfit_error(archive: zipfile.ZipFile) -> Iterator[None]:
         yield
     except (RuntimeError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[-1].strip()[:160].rstrip(".")
-        if NORMALIZER in str(error):
+        if NORMALIZER in str(error) and "size mismatch" not in str(error):
             reason = "only one of them was made with normalize.enabled=true"
         raise UserError(f"{archive.filename} does not fit the config: {reason}.") from error
 
@@ -84,7 +80,6 @@ def load_policy_weights(file: Path | io.BytesIO, model: OffPolicyAlgorithm) -> N
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _open(file) as archive:
-        _require_spaces(archive, model)
         tensors = read_tensors(archive.read(POLICY), model.device)
         with _as_misfit_error(archive):
             missing, unexpected = model.policy.load_state_dict(tensors, strict=False)
@@ -105,7 +100,6 @@ def load_parameters(path: Path, model: OffPolicyAlgorithm) -> None:
     :raises UserError: the file is missing, damaged, or belongs to another model.
     """
     with _open(path) as archive:
-        _require_spaces(archive, model)
         names = [name for name in archive.namelist() if name.endswith(".pth") and name != VARIABLES]
         parameters: dict = {name[: -len(".pth")]: read_tensors(archive.read(name), model.device) for name in names}
         if "ent_coef_optimizer" in parameters and getattr(model, "ent_coef_optimizer", None) is None:
@@ -124,30 +118,3 @@ def read_timesteps(path: Path) -> int:
     """
     with _open(path) as archive:
         return int(json.loads(archive.read("data"))["num_timesteps"])
-
-
-# ------------------------------------------------------------------------------------------------------ spaces
-
-
-def _require_spaces(archive: zipfile.ZipFile, model: OffPolicyAlgorithm) -> None:
-    """Raise UserError unless a file's model was trained in a model's spaces; plain SB3 does not record its own."""
-    if SPACES not in archive.namelist():
-        return
-    trained = json.loads(archive.read(SPACES))
-    for part, space in _spaces_of(model).items():
-        if trained[part] != space:
-            raise UserError(
-                f"{archive.filename} was trained with {part} {trained[part]}, but the environment has {space}; use the "
-                "environment's options from the training."
-            )
-
-
-def _spaces_of(model: OffPolicyAlgorithm) -> dict[str, str]:
-    """Return the properties that a network depends on, as text: shapes of observations, shape and bounds of actions."""
-    parts = getattr(model.observation_space, "spaces", {"": model.observation_space})
-    observations = ", ".join(f"{key} {_shape(part)}" for key, part in sorted(parts.items()))
-    return {"observations": observations, "actions": str(model.action_space)}
-
-
-def _shape(space: gym.Space) -> str:
-    return f"Box{space.shape}" if isinstance(space, gym.spaces.Box) else str(space)

