@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.core.console import can_redraw, format_seconds
+from rlher.core.console import can_redraw, format_seconds, note
 from rlher.envs.success_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
 from rlher.training.evaluations import Evaluations
@@ -18,14 +18,13 @@ BAR_INTERVAL = 0.5
 """Seconds between two updates of the bar."""
 
 LINE_INTERVAL = 60.0
-"""Seconds between two lines on the speed, before the first evaluation, where there is no bar."""
+"""Seconds between two lines where there is no bar; after the first evaluation there is a line for each evaluation."""
 
 
 class TrainingProgress:
     """Context manager that shows steps, speed, time left, training success and the last evaluation.
 
-    If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute. Lines are
-    flushed, so that they can be read in a file or pipe while the run goes on.
+    If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute.
 
     :param model: model that is trained.
     :param enabled: show anything at all.
@@ -35,8 +34,8 @@ class TrainingProgress:
         self._model = model
         self._total = total
         self._evaluations = evaluations
-        self._has_bar = enabled and can_redraw(sys.stderr)
-        self._has_lines = enabled and not self._has_bar
+        has_bar = enabled and can_redraw(sys.stderr)
+        self._has_lines = enabled and not has_bar
         self._bar = Progress(
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(bar_width=None),
@@ -45,12 +44,12 @@ class TrainingProgress:
             TimeRemainingColumn(),
             TextColumn("training {task.fields[training]}  eval {task.fields[evaluated]}"),
             console=Console(stderr=True),
-            disable=not self._has_bar,
+            disable=not has_bar,
         )
+        """Not shown where there are lines; it measures the speed for them."""
         self._task = self._bar.add_task("", total=total, unit="steps", speed=0, training="–", evaluated="–")
         self._shown_evaluations = len(evaluations.rows)
-        self._first_step = model.num_timesteps  # not 0 in a resumed run
-        self._started = self._bar_time = self._line_time = time.monotonic()
+        self._bar_time = self._line_time = time.monotonic()
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -64,31 +63,29 @@ class TrainingProgress:
     def update(self) -> None:
         """Show the present state, at most a few times a second; called after each step."""
         now = time.monotonic()
-        if self._has_bar and now - self._bar_time > BAR_INTERVAL:
-            speed = self._bar.tasks[0].speed or 0  # of the last seconds
-            success = self._training_success()
-            self._bar.update(self._task, completed=self._model.num_timesteps, speed=speed, training=success)
+        if now - self._bar_time > BAR_INTERVAL:
             self._bar_time = now
-        if self._has_lines and not self._shown_evaluations and now - self._line_time > LINE_INTERVAL:
-            self._print_speed(now)
+            steps, task = self._model.num_timesteps, self._bar.tasks[0]
+            speed = task.speed or 0  # of the last seconds
+            self._bar.update(self._task, completed=steps, speed=speed, training=self._training_success())
+            left = task.time_remaining
+            if left and not self._shown_evaluations:
+                self._print_line(f"{steps:>9,} steps  {speed:.0f} steps/s, {format_seconds(left)} left")
         self._show_new_evaluation()
 
     def show_pretraining(self, done: int, total: int) -> None:
         """Show how many of the updates before the first step are done."""
-        now = time.monotonic()
         self._bar.update(self._task, completed=done, total=total, unit="pretraining updates")
-        if self._has_lines and (done == total or now - self._line_time > LINE_INTERVAL):
-            print(f"{done:>9,} of {total:,} pretraining updates", file=sys.stderr, flush=True)
-            self._line_time = now
+        self._print_line(f"{done:>9,} of {total:,} pretraining updates", is_last=done == total)
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")
-            self._started = now
 
-    def _print_speed(self, now: float) -> None:
-        speed = (self._model.num_timesteps - self._first_step) / (now - self._started)
-        left = format_seconds((self._total - self._model.num_timesteps) / max(speed, 1e-9))
-        print(f"{self._model.num_timesteps:>9,} steps  {speed:.0f} steps/s, {left} left", file=sys.stderr, flush=True)
-        self._line_time = now
+    def _print_line(self, text: str, is_last: bool = False) -> None:
+        """Print a line if there is no bar, at most once a minute except for the last one of its kind."""
+        now = time.monotonic()
+        if self._has_lines and (is_last or now - self._line_time > LINE_INTERVAL):
+            note(text)
+            self._line_time = now
 
     def _show_new_evaluation(self) -> None:
         rows = self._evaluations.rows
@@ -109,7 +106,7 @@ class TrainingProgress:
             *([f"object moved {moved:4.0%}"] if moved is not None and moved < 1 else []),
             f"{row['timesteps'] / max(row['wall_seconds'], 1e-3):4.0f} steps/s",
         ]
-        print("  ".join(parts), file=sys.stderr, flush=True)
+        note("  ".join(parts))
 
     def _training_success(self) -> str:
         """Return the success rate of the last 100 training episodes."""
