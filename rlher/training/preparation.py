@@ -14,7 +14,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.training_loop import GoalAlgorithm
-from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
@@ -32,7 +31,7 @@ class TrainingSetup:
 
     :param config: config with every open value resolved.
     :param envs: the training environments.
-    :param notes: one line for each value that was resolved or probed.
+    :param notes: what is printed before training, a line each.
     :param callbacks: the user's, from the key ``callbacks``.
     :param started: monotonic time at which it was started.
     :param checkpoint: what the run continues from.
@@ -61,8 +60,10 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
     require_installed(config.logger)
     initial = _initial_model(config) if config.init_from and checkpoint is None else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
-    env, env_notes = _checked_env(config.env, checkpoint is not None)
-    config, notes = resolve_defaults(replace(config, env=env), checkpoint is not None)
+    checked = require_goal_env(config.env)
+    if checkpoint is None:
+        config = replace(config, env=checked.config)
+    config = resolve_defaults(config, checkpoint is not None)
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:
@@ -71,7 +72,8 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
         model = build_model(config, envs)
         if initial is not None:
             model_file.load_parameters(initial, model)
-        notes = [*env_notes, *notes, *_model_notes(config, model)]
+        warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
+        notes = [*warnings, *_model_notes(config, model)]
         if config.demos.path is not None and checkpoint is None:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
         yield TrainingSetup(config, model, envs, notes, callbacks, started, checkpoint)
@@ -105,33 +107,17 @@ def _initial_model(config: TrainConfig) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _checked_env(config: EnvConfig, from_checkpoint: bool) -> tuple[EnvConfig, list[str]]:
-    """Return an environment's config with the open values filled in, and a line for each of them and each warning.
-
-    :param from_checkpoint: fill in nothing.
-    :raises UserError, RunError: it violates the contract, or failed.
-    """
-    checked = require_goal_env(config)
-    notes = [finding.message for finding in checked.findings if finding.level == "warning"]
-    if from_checkpoint:
-        return config, notes
-    for key, value in vars(checked.config).items():
-        if getattr(config, key) is None and value is not None:
-            notes.append(f"env.{key}={value}: probed")
-    return checked.config, notes
-
-
 def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
-    """Return the lines on device, update, target bounds, normalisation and the buffer."""
-    notes = [f"device {model.device}, {config.threads} thread{'s' if config.threads != 1 else ''}"]
+    """Return the lines on device, update, target bounds and the buffer, which ``config.yaml`` does not hold."""
+    notes = [f"device {model.device}"]
+    if config.engine.compile == "on":
+        notes.append("losses are compiled, which takes half a minute the first time")
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
         notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
     elif bounds := getattr(model, "target_q_bounds", None):
         low, high = bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
-    if config.normalize.enabled:
-        notes.append(f"observations normalised, clipped at {config.normalize.clip:g}")
     if stored := min(config.algo.buffer_size, config.total_timesteps):
         size = stored * model.replay_buffer.storage.layout.transition_bytes
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
