@@ -4,8 +4,8 @@ A policy is a function from an observation to an action.
 """
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -25,7 +25,7 @@ from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.envs.make import make_env
 from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import summarize
-from rlher.evaluation.rollout import Policy, play_episodes, track_episodes
+from rlher.evaluation.rollout import Episode, OnStep, Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODELS, RunFolder
 
@@ -45,40 +45,32 @@ def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: 
     return model
 
 
-@contextmanager
-def reproducible(seed: int) -> Iterator[None]:
-    """Make the episodes that are played in the block the same each time, wherever they are played.
-
-    The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread
-    computes, because sums of several threads may differ in their last digit. Both are restored afterwards.
-    """
-    threads = th.get_num_threads()
-    with preserve_rng_state():
-        th.set_num_threads(1)
-        set_random_seed(seed)
-        try:
-            yield
-        finally:
-            th.set_num_threads(threads)
-
-
 def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy:
     """Return a model's policy as a function from one observation to one action."""
     return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
-def task_policy(config: EnvConfig, load_policy: Callable[[gym.Env], Policy], env: gym.Env) -> Policy:
-    """Return the policy of a run for its environment without training aids.
+def play_in_new_env(
+    config: EnvConfig, load_policy: Callable[[gym.Env], Policy], seeds: Sequence[int], on_step: OnStep | None = None
+) -> Iterator[Episode]:
+    """Yield an episode for each seed, the same ones each time, wherever they are played.
 
-    :param config: environment of the run.
-    :param load_policy: loads the policy, given an environment of the run.
-    :param env: the environment without training aids.
+    The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread
+    computes, because sums of several threads may differ in their last digit. Both are restored afterwards.
+
+    :param load_policy: loads the policy, given the environment.
+    :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
+    :raises RunError: the environment failed.
     """
-    if not config.relay.enabled:
-        return load_policy(env)
-    with closing(make_env(config)) as run_env:
-        policy = load_policy(run_env)
-    return lambda observation: policy(add_hand_goal(observation, config.relay))
+    threads = th.get_num_threads()
+    with preserve_rng_state():
+        th.set_num_threads(1)
+        set_random_seed(seeds[0])
+        try:
+            with closing(make_env(config)) as env:
+                yield from play_episodes(env, load_policy(env), seeds, on_step)
+        finally:
+            th.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
@@ -130,11 +122,19 @@ class ChosenModel:
         """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
         return make_policy(self.load(env), self.deterministic)
 
+    def load_policy_without_aids(self, env: gym.Env) -> Policy:
+        """Load the policy for the run's environment without training aids; see :meth:`load`."""
+        config = self.run.config.env
+        if not config.relay.enabled:
+            return self.load_policy(env)
+        with closing(make_env(config)) as run_env:
+            policy = self.load_policy(run_env)
+        return lambda observation: policy(add_hand_goal(observation, config.relay))
+
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        with reproducible(seed), closing(make_env(self.run.config.env)) as env:
-            results = play_episodes(env, self.load_policy(env), range(seed, seed + episodes))
-            return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
+        results = play_in_new_env(self.run.config.env, self.load_policy, range(seed, seed + episodes))
+        return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
 def choose_model(config: PlayConfig) -> ChosenModel:

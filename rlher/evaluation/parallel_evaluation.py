@@ -9,16 +9,14 @@ import io
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 
 import torch as th
 
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
-from rlher.envs.make import make_env
-from rlher.evaluation.models import load_model, make_policy, reproducible
-from rlher.evaluation.rollout import Episode, OnStep, play_episodes
+from rlher.evaluation.models import load_model, make_policy, play_in_new_env
+from rlher.evaluation.rollout import Episode, OnStep
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -39,15 +37,10 @@ def wait_for_episodes(evaluation: EpisodeFutures) -> list[Episode]:
 def play_batch(
     config: TrainConfig, model_content: bytes, seeds: Sequence[int], on_step: OnStep | None = None
 ) -> Iterator[Episode]:
-    """Yield an episode for each seed, played in a new environment, in this process, on the CPU.
-
-    :param model_content: content of a model file of the run.
-    :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
-    :raises RunError: the environment failed.
-    """
-    with reproducible(seeds[0]), closing(make_env(config.env)) as env:
-        policy = make_policy(load_model(config, io.BytesIO(model_content), env))
-        yield from play_episodes(env, policy, seeds, on_step)
+    """Return the episodes of a model, given as the content of its file; see :func:`play_in_new_env`."""
+    return play_in_new_env(
+        config.env, lambda env: make_policy(load_model(config, io.BytesIO(model_content), env)), seeds, on_step
+    )
 
 
 class EvaluationService:

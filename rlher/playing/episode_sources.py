@@ -26,7 +26,7 @@ from rlher.core.reading import read_json
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.models import choose_model, task_policy
+from rlher.evaluation.models import choose_model
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -90,10 +90,10 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     agent = choose_model(config)
     trained = agent.run.config
-    make_policy = partial(task_policy, trained.env, agent.load_policy)
     env_config = trained.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
     seeds = count(config.seed)
+    make_policy = agent.load_policy_without_aids
     return EpisodeSource(agent.name, agent.identity, env_config, make_policy, seeds, trained.algo.name, folder)
 
 

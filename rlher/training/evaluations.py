@@ -3,7 +3,6 @@
 The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
 """
 
-import io
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
-from rlher.evaluation.models import load_model, make_policy, task_policy
+from rlher.evaluation.models import ChosenModel
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
@@ -129,7 +128,7 @@ class Evaluations:
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
         if is_best and self._records_clips:
-            self._records_clips = _record_clip(self._run, row["timesteps"], model_content)
+            self._records_clips = _record_clip(self._run, row["timesteps"])
         if self._on_evaluation:  # last, because it may raise StopTraining
             self._on_evaluation(self.rows)
 
@@ -190,8 +189,8 @@ class Evaluations:
 # -------------------------------------------------------------------------------------------------- models
 
 
-def _record_clip(run: RunFolder, steps: int, model_content: bytes) -> bool:
-    """Write ``clips/<steps>.mp4`` of a model, played in a new environment; warn and return False if that fails."""
+def _record_clip(run: RunFolder, steps: int) -> bool:
+    """Write ``clips/<steps>.mp4`` of the best model, which was found then; warn and return False if that fails."""
     from rlher.evaluation.video import record_video  # few runs record clips
 
     config = run.config
@@ -203,9 +202,7 @@ def _record_clip(run: RunFolder, steps: int, model_content: bytes) -> bool:
             closing(make_env(task, render_mode="rgb_array")) as env,
             record_video(path, env, task, CLIP_EPISODES) as video,
         ):
-            policy = task_policy(
-                config.env, lambda run_env: make_policy(load_model(config, io.BytesIO(model_content), run_env)), env
-            )
+            policy = ChosenModel(run, "best").load_policy_without_aids(env)
             seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
             list(play_episodes(env, policy, seeds, video))
     except (UserError, RunError) as error:
