@@ -59,7 +59,7 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder), config)
-        checkpointer = Checkpointer(run, model, envs, Evaluations(run, model, time.monotonic()))
+        checkpointer = Checkpointer(run, model, Evaluations(run, model, time.monotonic()))
         model._setup_learn(1)
         buffer = model.replay_buffer
         assert isinstance(buffer, HerReplayBuffer)

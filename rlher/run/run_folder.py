@@ -174,23 +174,19 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
     return run
 
 
-class RunIsLocked(UserError):
-    """Another process is training in the run folder."""
-
-
 @contextmanager
 def locked(folder: Path, seconds: float = 1.0) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block, if its file system has locks.
 
     :param seconds: how long to try again, because a process that calls :func:`is_locked` has the lock for an instant.
-    :raises RunIsLocked: another process is training in it.
+    :raises UserError: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
         deadline = time.monotonic() + seconds
         while not _try_lock(handle):
             if time.monotonic() >= deadline:
-                raise RunIsLocked(f"{folder} is being trained by another process; wait until it ends, or stop it.")
+                raise UserError(f"{folder} is being trained by another process; wait until it ends, or stop it.")
             time.sleep(0.01)
         yield
     finally:
@@ -213,7 +209,7 @@ def is_locked(folder: Path) -> bool:
     try:
         with locked(folder, seconds=0):
             return False
-    except RunIsLocked:
+    except UserError:
         return True
 
 

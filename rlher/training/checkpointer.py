@@ -71,14 +71,14 @@ class Checkpointer:
     A checkpoint is written at the start of a rollout, when no step has begun. With ``engine.overlap`` the updates of
     the last step are still due then. The checkpoint records how many, and the resumed run does them first.
 
-    :param model: model that is trained in ``envs``.
+    :param model: model that is trained.
     :param evaluations: a part of a checkpoint, with the best model.
     """
 
-    def __init__(self, run: RunFolder, model: GoalAlgorithm, envs: RestorableVecEnv, evaluations: Evaluations) -> None:
+    def __init__(self, run: RunFolder, model: GoalAlgorithm, evaluations: Evaluations) -> None:
         self._run = run
         self._model = model
-        self._envs = envs
+        self._envs: RestorableVecEnv = model.env
         self._evaluations = evaluations
         self._freq = run.config.checkpoint.freq
         self._interval = math.inf if (minutes := run.config.checkpoint.minutes) is None else 60 * minutes

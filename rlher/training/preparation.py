@@ -30,7 +30,6 @@ class TrainingSetup:
     """The config, model and environments of a training run.
 
     :param config: config with every open value resolved.
-    :param envs: the training environments.
     :param notes: what is printed before training, a line each.
     :param callbacks: the user's, from the key ``callbacks``.
     :param started: monotonic time at which it was started.
@@ -39,7 +38,6 @@ class TrainingSetup:
 
     config: TrainConfig
     model: GoalAlgorithm
-    envs: RestorableVecEnv
     notes: list[str]
     callbacks: list[BaseCallback]
     started: float
@@ -76,7 +74,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
         notes = [*warnings, *_model_notes(config, model)]
         if config.demos.path is not None and checkpoint is None:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, envs, notes, callbacks, started, checkpoint)
+        yield TrainingSetup(config, model, notes, callbacks, started, checkpoint)
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def _initial_model(config: TrainConfig) -> Path:
 
     :raises UserError: there is no such run.
     """
-    path = Path(config.init_from or "").absolute()  # building the environment may change the current folder
+    path = Path(config.init_from or "")
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.core.errors import RunError, UserError, describe_error, first_line, os_error_reason
+from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
 from rlher.run import model_file
@@ -41,7 +41,7 @@ class Trainer:
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
         self.evaluations = Evaluations(run, setup.model, setup.started, on_evaluation)
-        self.checkpointer = Checkpointer(run, setup.model, setup.envs, self.evaluations)
+        self.checkpointer = Checkpointer(run, setup.model, self.evaluations)
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
@@ -76,9 +76,8 @@ class Trainer:
         """Set the results in the folder to those of the checkpoint; without one, delete them."""
         self.run.write_evaluations(self.evaluations.rows)
         self.evaluations.write_best_model()
-        steps = self.model.num_timesteps if self.setup.checkpoint else -1
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
-            if path.stem.isdecimal() and int(path.stem) > steps:
+            if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()
         if self.setup.checkpoint is None:
             self.run.model_path("last").unlink(missing_ok=True)
@@ -102,7 +101,7 @@ class Trainer:
                     config.total_timesteps - self.model.num_timesteps,
                     callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
-                    reset_num_timesteps=self.setup.checkpoint is None,
+                    reset_num_timesteps=False,
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
@@ -123,14 +122,10 @@ class Trainer:
         except KeyboardInterrupt:
             result.status = Status.INTERRUPTED
             raise KeyboardInterrupt(interruption(self.run)) from None
-        except UserError as error:
-            result.error = first_line(error)
-            raise
-        except (RunError, SystemExit, OSError) as error:
-            result.error = _failure(error)
-            raise self._run_error() from error
         except BaseException as error:
-            result.error = describe_error(error)
+            result.error = first_line(error) if isinstance(error, ReportedError) else describe_error(error)
+            if isinstance(error, RunError | SystemExit | OSError):  # a callback may call sys.exit
+                raise self._run_error() from error
             raise
 
     def _run_error(self) -> RunError:
@@ -161,15 +156,6 @@ class Trainer:
         finally:
             if self.config.json:
                 print(json.dumps({"run": str(self.run), **result.to_json()}), flush=True)
-
-
-def _failure(error: BaseException) -> str:
-    """Return why a run failed, without full stop."""
-    if isinstance(error, SystemExit):  # its exit code may be 0
-        return f"a callback, or a library that it uses, called sys.exit({error.code})"
-    if isinstance(error, OSError):
-        return f"{error.filename}: {os_error_reason(error)}" if error.filename else describe_error(error)
-    return first_line(error)
 
 
 class RunCallback(BaseCallback):

@@ -147,7 +147,7 @@ def test_an_extractor_without_parameters_has_the_fast_update(workspace: Path) ->
     overrides = {"algo": "sac", "env": "FetchReach-v4", "algo.policy_kwargs.features_extractor_class": name}
     with prepare(compose(TrainConfig, overrides)) as setup:
         assert setup.model.fallback_reason is None
-        observation = setup.envs.reset()
+        observation = setup.model.env.reset()
         expected = setup.model.policy.predict(observation, deterministic=True)[0]
         assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)
 

@@ -114,7 +114,7 @@ def test_a_run_that_exits_has_failed(train_sweep, monkeypatch: pytest.MonkeyPatc
     for _ in ("trained", "resumed"):
         done = train_sweep("seed=0,1")
         assert done.code == 1
-        assert "called sys.exit(0)" in done.err
+        assert "SystemExit: 0" in done.err
         assert "finished" not in status(tmp_path).values()
 
 

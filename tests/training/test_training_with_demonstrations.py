@@ -63,10 +63,10 @@ def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> Non
     assert share.stop - share.start == (8 if "demos.fraction=0.5" in words else 2)
     assert (batch.actions[share].max(dim=1).values == 1).all()
     if setup.model.normalizer is not None:
-        steps = sum(
-            map(len, read_dataset("demos/bits-v0", setup.envs.observation_space, setup.envs.action_space).trajectories)
-        )
-        assert setup.model.normalizer.count == pytest.approx(120 + setup.envs.num_envs + steps + 8, abs=1)
+        envs = setup.model.env
+        dataset = read_dataset("demos/bits-v0", envs.observation_space, envs.action_space)
+        steps = sum(map(len, dataset.trajectories))
+        assert setup.model.normalizer.count == pytest.approx(120 + envs.num_envs + steps + 8, abs=1)
 
 
 def test_discrete_actions(rlher, tmp_path) -> None:
