@@ -15,6 +15,7 @@ import torch as th
 
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
+from rlher.evaluation.metrics import Summary, summarize
 from rlher.evaluation.models import load_model, make_policy, play_in_new_env
 from rlher.evaluation.rollout import Episode, OnStep
 
@@ -26,12 +27,12 @@ EpisodeFutures = list[Future[list[Episode]]]
 """The episodes of each batch of an evaluation."""
 
 
-def wait_for_episodes(evaluation: EpisodeFutures) -> list[Episode]:
-    """Wait for the episodes and return them in the order of their seeds.
+def wait_for_summary(evaluation: EpisodeFutures) -> Summary:
+    """Wait for the episodes and return their metrics.
 
     :raises RunError: the environment failed, or its processes were lost too often.
     """
-    return [episode for batch in evaluation for episode in batch.result()]
+    return summarize([episode for batch in evaluation for episode in batch.result()])
 
 
 def play_batch(

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from rlher.core.console import warn
 from rlher.core.errors import DamagedFile, as_read_error, first_line
 from rlher.core.reading import require_regular_file
 from rlher.core.writing import sync, write_json
@@ -79,13 +80,11 @@ def verify(folder: Path) -> None:
                 raise DamagedFile(folder / name, "it has changed since it was written")
 
 
-def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
-    """Return the newest checkpoint whose checksums match, and rename newer ones.
+def newest_valid(folder: Path) -> Path | None:
+    """Return the newest checkpoint whose checksums match, if any; rename newer ones, and warn of each.
 
-    :return: the checkpoint, if any, and a note for each damaged one, without full stop.
     :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
     """
-    damaged = []
     for checkpoint in newest_first(folder):
         try:
             verify(checkpoint)
@@ -95,10 +94,10 @@ def newest_valid(folder: Path) -> tuple[Path | None, list[str]]:
             with contextlib.suppress(OSError):
                 checkpoint.rename(aside)
             outcome = "cannot be renamed" if checkpoint.exists() else f"was renamed to {aside.name}"
-            damaged.append(f"{first_line(error)}; the checkpoint {outcome}")
+            warn(f"{first_line(error)}; the checkpoint {outcome}.")
         else:
-            return checkpoint, damaged
-    return None, damaged
+            return checkpoint
+    return None
 
 
 def _digest(file: Path) -> str:

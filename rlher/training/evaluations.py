@@ -16,9 +16,9 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row, summarize
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row
 from rlher.evaluation.models import ChosenModel
-from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_episodes
+from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
@@ -114,7 +114,7 @@ class Evaluations:
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
         known, model_content, futures = self._pending.popleft()
-        values = {**summarize(wait_for_episodes(futures)), **known}
+        values = {**wait_for_summary(futures), **known}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -152,8 +152,8 @@ class Evaluations:
         last_episodes = best_episodes = self.workers.start(last_model, episodes, seed)
         if self.best_model is not last_model:
             best_episodes = self.workers.start(self.best_model, episodes, seed)
-        best = {**summarize(wait_for_episodes(best_episodes)), "timesteps": best["timesteps"]}
-        return summarize(wait_for_episodes(last_episodes)), best
+        best = {**wait_for_summary(best_episodes), "timesteps": best["timesteps"]}
+        return wait_for_summary(last_episodes), best
 
     def write_best_model(self) -> None:
         """Write the best model; without one, delete the file, which may be of steps that are done again."""

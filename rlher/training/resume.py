@@ -35,19 +35,19 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
                 require_safe_to_write(path)
         for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
             remove_unfinished(written)
-        checkpoint, damaged = checkpoint_files.newest_valid(recorded.checkpoints_path)
+        checkpoint = checkpoint_files.newest_valid(recorded.checkpoints_path)
         done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
         start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         if checkpoint is None:
             start_note = "no valid checkpoint; training starts from step 0"
         _require_allowed_changes(recorded, new_config, checkpoint)
-        _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint, damaged)
+        _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint)
         with prepare(new_config, checkpoint) as setup:
             run = RunFolder(folder, setup.config)
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
-            print_header(run, [start_note, *damaged, *setup.notes])
+            print_header(run, [start_note, *setup.notes])
             return run, trainer.run_to_end()
 
 
@@ -71,7 +71,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
-def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None, damaged: list[str]) -> None:
+def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
 
     :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the earlier one.
@@ -89,9 +89,8 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     if total < min(done, last_step):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        reason = ", ".join(damaged) or "checkpoint.freq is null"
         raise UserError(
-            f"{run} is finished and has no checkpoint ({reason}); start a new run with {run.init_from_override()}."
+            f"{run} is finished and has no valid checkpoint; start a new run with {run.init_from_override()}."
         )
 
 

@@ -13,6 +13,9 @@ from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
+from rlher.run import lookup, run_folder
+from rlher.run.result import RunResult
+from rlher.run.run_folder import RunFolder
 
 WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the workers of a run import."""
@@ -21,14 +24,12 @@ JOB_MODULES = (*WORKER_MODULES, "rlher.training.resume", "sb3_contrib", "scipy.s
 """What the workers of a sweep import, which train runs."""
 
 if TYPE_CHECKING:
-    from rlher.run.result import RunResult
-    from rlher.run.run_folder import RunFolder
     from rlher.training.evaluations import OnEvaluation
 
 
 def train(
     config: TrainConfig, command_line: str, on_evaluation: "OnEvaluation | None" = None
-) -> "tuple[RunFolder, RunResult]":
+) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.
@@ -38,7 +39,6 @@ def train(
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """
     _start_fork_server_if_needed(config)
-    from rlher.run import run_folder
     from rlher.training.messages import print_header
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
@@ -61,8 +61,6 @@ def config_to_resume(overrides: Mapping[str, Any]) -> ResumeConfig:
     :param overrides: values by key; ``run`` names the run, by default the newest unfinished one.
     :raises UserError: there is no such run, its code is not trusted, or an override is invalid.
     """
-    from rlher.run import lookup
-
     changes = dict(overrides)
     name = changes.pop("run", None)
     logs = str(changes.get("logs", TrainConfig.logs))
@@ -71,7 +69,7 @@ def config_to_resume(overrides: Mapping[str, Any]) -> ResumeConfig:
     return resume_config(run.config, {**changes, "run": str(run.folder)})
 
 
-def resume(config: ResumeConfig, command_line: str) -> "tuple[RunFolder, RunResult]":
+def resume(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
     """Continue a run; see :func:`rlher.training.resume.resume_run`."""
     _start_fork_server_if_needed(config)
     from rlher.training.resume import resume_run
