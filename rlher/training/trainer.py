@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -58,13 +58,7 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with ExitStack() as at_end:  # what is entered last ends first
-            at_end.enter_context(closing(self.evaluations.workers))
-            at_end.enter_context(self.interrupt_request.catch_signals())
-            if self.tracker is not None:
-                at_end.callback(self.tracker.finish, self.result)
-            at_end.callback(self._write_result)
-            at_end.enter_context(self._record_status())
+        with closing(self.evaluations.workers), self.interrupt_request.catch_signals(), self._record_result():
             self._reset_results()
             self._learn()
             self.interrupt_request.stop_at_once()
@@ -108,11 +102,12 @@ class Trainer:
                     self.evaluations.finish_pending()
                 raise
             finally:
-                self._write_last_model()
+                # After training diverged, torch raises errors of many kinds; that of `to_bytes` replaces them.
+                write_bytes(self.run.model_path("last"), model_file.to_bytes(self.model))
 
     @contextmanager
-    def _record_status(self) -> Iterator[None]:
-        """Record how the block ends, and say in the exception that ends it which models the run has."""
+    def _record_result(self) -> Iterator[None]:
+        """Write how the block ends, and say in the exception that ends it which models the run has."""
         result = self.result
         try:
             yield
@@ -127,21 +122,17 @@ class Trainer:
             if isinstance(error, RunError | SystemExit | OSError):  # a callback may call sys.exit
                 raise self._run_error() from error
             raise
+        finally:
+            self._write_result()
 
     def _run_error(self) -> RunError:
         """Return the exception for the error in the result."""
         return RunError(f"{self.result.error}; {saved_models(self.run)}.", self.run.folder)
 
-    # ------------------------------------------------------------------------------------------------ writing
-
-    def _write_last_model(self) -> None:
-        # After training diverged, torch raises errors of many kinds; that of `to_bytes` replaces them.
-        write_bytes(self.run.model_path("last"), model_file.to_bytes(self.model))
-
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none.
 
-        With ``json=true`` it is printed, too.
+        It is passed to the tracker, and printed with ``json=true``.
         """
         result = self.result
         result.timesteps = self.model.num_timesteps
@@ -154,6 +145,8 @@ class Trainer:
             result.error = result.error or f"{RESULT} was not written ({os_error_reason(error)})"
             raise self._run_error() from error
         finally:
+            if self.tracker is not None:
+                self.tracker.finish(result)
             if self.config.json:
                 print(json.dumps({"run": str(self.run), **result.to_json()}), flush=True)
 
