@@ -27,7 +27,7 @@ from rlher.training.loggers import require_installed
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """The config, model and environments of a training run.
+    """The config, model and callbacks of a training run; the model has the environments.
 
     :param config: config with every open value resolved.
     :param notes: what is printed before training, a line each.
