@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlher.config.key import config_key
-from rlher.config.training import LauncherConfig
+from rlher.config.training import DEFAULT_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
 
@@ -69,6 +69,11 @@ class OptimizeConfig(LauncherConfig):
     rerun_best: int = config_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = config_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
     progress: bool = config_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+
+    @property
+    def n_evaluations(self) -> int:
+        """Number of evaluations of a trial's run."""
+        return self.total_timesteps // self.eval.freq if self.eval.freq else DEFAULT_EVALUATIONS
 
     def validate(self) -> None:
         """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""

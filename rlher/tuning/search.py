@@ -8,7 +8,6 @@ from pathlib import Path
 
 import optuna
 from optuna.exceptions import StorageInternalError
-from optuna.samplers import RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
@@ -26,10 +25,11 @@ from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search
 from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
+from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_runner import TrialRunner, make_pruner
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
@@ -114,9 +114,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     defaults = compared_values(default_config(base), "recipe", "grouping")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the trials of the first one again.
-    seed = config.seed if created else secrets.randbits(32)
-    tpe = TPESampler(seed=seed, multivariate=True, constant_liar=True)
-    study.sampler = RandomSampler(seed) if config.sampler == "random" else tpe
+    study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)
     return study
 

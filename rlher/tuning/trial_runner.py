@@ -10,16 +10,16 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.trial import Trial, TrialState
 
-from rlher.config.training import DEFAULT_EVALUATIONS, CheckpointConfig, side_by_side_config
+from rlher.config.training import CheckpointConfig, side_by_side_config
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import Status
 from rlher.training import start
 from rlher.training.evaluations import StopTraining
+from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RERUNS
@@ -28,22 +28,6 @@ from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials
 
 RERUN_SEED_OFFSET = 10**6
 """Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
-
-
-def _n_evaluations(config: OptimizeConfig) -> int:
-    """Return the number of evaluations of a trial's run."""
-    return config.total_timesteps // config.eval.freq if config.eval.freq else DEFAULT_EVALUATIONS
-
-
-def make_pruner(config: OptimizeConfig) -> BasePruner:
-    """Return the pruner of ``pruner=``, which ends bad trials early."""
-    evaluations = _n_evaluations(config)
-    if config.pruner == "median":
-        return MedianPruner(n_warmup_steps=evaluations // 3)
-    if config.pruner == "hyperband":
-        low = max(evaluations // 4, 1)
-        return HyperbandPruner(min_resource=low, max_resource=evaluations * config.n_seeds)
-    return NopPruner()
 
 
 @dataclass(frozen=True)
@@ -100,7 +84,7 @@ class TrialRunner:
         steps = itertools.count()
         scores = [self._train(trial, seed_offset, steps) for seed_offset in self._seed_offsets(trial)]
         score = mean_score(scores)
-        episodes = len(scores) * n_last_evaluations(_n_evaluations(config)) * config.eval.episodes
+        episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
     def _seed_offsets(self, trial: Trial) -> range:
