@@ -103,7 +103,7 @@ def _read_recipe(name: str) -> dict[str, Any]:
     return recipe
 
 
-def resume_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
+def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.
@@ -114,8 +114,8 @@ def resume_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Resume
     values = expand_overrides(overrides)
     if values.get("env") in (recorded.env.id, recorded.env.name):
         del values["env"]
-    key_of_group = {"algo": "algo.name", "env": "env.id"}
-    values = {key_of_group.get(key, key): value for key, value in values.items()}
+    names = {"algo": "algo.name", "env": "env.id"}
+    values = {names.get(key, key): value for key, value in values.items()}
     set_values(config, values)
     config.total_timesteps += config.more_timesteps
     validate(config)

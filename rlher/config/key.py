@@ -37,9 +37,9 @@ class KeyRules(TypedDict, total=False):
     :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set it.
     :param shown_as: how the value is printed and recorded, for an address with a password.
-    :param to: what gets the value of an ``algo.`` key as the argument of the same name: the ``"constructor"`` of the
-        algorithm (the default) or its ``"policy"``. With ``"builder"``, :mod:`rlher.algos.build_model` makes arguments
-        of other names from it.
+    :param to: where the value of an ``algo.`` key is passed, as the argument of the same name: to the
+        ``"constructor"`` of the algorithm (the default), or its ``"policy"``. ``"builder"``:
+        :mod:`rlher.algos.build_model` makes an argument of another name from it.
     """
 
     ignored_for: Sequence[Purpose]

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.compose import resume_config
+from rlher.config.compose import changed_config
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.machine import available_cores
@@ -66,7 +66,7 @@ def config_to_resume(overrides: Mapping[str, Any]) -> ResumeConfig:
     logs = str(changes.get("logs", TrainConfig.logs))
     trust_code = trusts_code(changes)
     run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
-    return resume_config(run.config, {**changes, "run": str(run.folder)})
+    return changed_config(run.config, {**changes, "run": str(run.folder)})
 
 
 def resume(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
