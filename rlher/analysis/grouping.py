@@ -11,7 +11,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
 from rlher.config.command_keys import RunsConfig, split_named_folder
-from rlher.config.training import ignored_keys
+from rlher.config.training import irrelevant_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -26,7 +26,7 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
-IGNORED_KEYS = {*ignored_keys("grouping"), *LABEL_KEYS}
+IGNORED_KEYS = {*irrelevant_keys("grouping"), *LABEL_KEYS}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 

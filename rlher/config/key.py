@@ -28,7 +28,6 @@ MAX_STEPS = 10**15
 class KeyRules(TypedDict, total=False):
     """What a config key may declare besides its default and its text.
 
-    :param ignored_for: purposes for which its value does not matter.
     :param low: smallest allowed number; for a list, of each entry.
     :param high: largest allowed number.
     :param length: number of entries of a list.
@@ -42,7 +41,6 @@ class KeyRules(TypedDict, total=False):
         :mod:`rlher.algos.build_model` makes an argument of another name from it.
     """
 
-    ignored_for: Sequence[Purpose]
     low: float
     high: float
     length: int
@@ -60,17 +58,26 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    metadata = {"text": text, "ignored_for": get_args(Purpose), **rules}
-    if isinstance(default, list | dict):
-        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return _declare(default, {"text": text, "matters_for": (), **rules})
 
 
-result_key = functools.partial(config_key, ignored_for=())
-"""Declare a key that changes what a training run learns or measures."""
+def result_key(default: Any, text: str, ignored_for: Sequence[Purpose] = (), **rules: Unpack[KeyRules]) -> Any:
+    """Declare a key that changes what a training run learns or measures.
+
+    :param ignored_for: purposes for which its value does not matter; it does for all others.
+    """
+    matters_for = [purpose for purpose in get_args(Purpose) if purpose not in ignored_for]
+    return _declare(default, {"text": text, "matters_for": matters_for, **rules})
+
 
 code_key = functools.partial(result_key, may_name_code=True)
 """Declare a result key whose value may name the user's own code as ``module:name``."""
+
+
+def _declare(default: Any, metadata: dict[str, Any]) -> Any:
+    if isinstance(default, list | dict):
+        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def with_default(config: type, name: str, default: Any) -> Any:
@@ -79,7 +86,7 @@ def with_default(config: type, name: str, default: Any) -> Any:
     :return: a dataclass field.
     """
     declared = {field.name: field for field in fields(config)}
-    return config_key(default, **declared[name].metadata)
+    return _declare(default, dict(declared[name].metadata))
 
 
 def section(config: type, text: str, default_name: str | None = None) -> Any:
@@ -134,14 +141,14 @@ def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
 
 
 def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key, without those ignored for all of these purposes.
+    """Return the values of a config by dotted key, without those that matter for none of these purposes.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in values_by_key(config)
-        if not set(purposes) <= set(field.metadata["ignored_for"])
+        if not set(purposes).isdisjoint(field.metadata["matters_for"])
     }
 
 

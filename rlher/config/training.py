@@ -196,9 +196,9 @@ def keys_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_train_keys().items() if field.metadata.get("may_name_code")}
 
 
-def ignored_keys(purpose: Purpose) -> tuple[str, ...]:
+def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run whose values do not matter for a purpose."""
-    return tuple(key for key, field in all_train_keys().items() if purpose in field.metadata["ignored_for"])
+    return tuple(key for key, field in all_train_keys().items() if purpose not in field.metadata["matters_for"])
 
 
 def default_config(config: TrainConfig) -> TrainConfig:

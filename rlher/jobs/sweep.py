@@ -219,6 +219,6 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     changes = {"run": str(folder)} | {
         key: value
         for key, field, value in values_by_key(config)
-        if {"experiment", "resume"} <= set(field.metadata["ignored_for"])
+        if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
     }
     return start.resume(start.config_to_resume(changes), command_line)

@@ -6,12 +6,12 @@ import pytest
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, config_key, dotted_keys, result_key, section, validate
-from rlher.config.training import TrainConfig, ignored_keys
+from rlher.config.training import TrainConfig, irrelevant_keys
 from rlher.core.errors import UserError
 
 
 def test_grouping_ignores_seed_length_machine_and_output() -> None:
-    ignored = set(ignored_keys("grouping"))
+    ignored = set(irrelevant_keys("grouping"))
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
     assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
