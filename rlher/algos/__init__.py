@@ -4,16 +4,21 @@
 see `rlher.config.algorithms`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlher.config.algorithms import ALGORITHMS, Algorithm
 
-__all__ = ["ALGORITHMS", "Algorithm"]
+if TYPE_CHECKING:
+    from rlher.algos.dqn import DQN
+    from rlher.algos.sac import SAC
+    from rlher.algos.td3 import DDPG, TD3
+    from rlher.algos.tqc import TQC
+
+__all__ = ["ALGORITHMS", "DDPG", "DQN", "SAC", "TD3", "TQC", "Algorithm"]
 
 
 def __getattr__(name: str) -> Any:
     """Import an algorithm's class on first use, so that `rlher list` does not wait for torch."""
-    for algorithm in ALGORITHMS.values():
-        if algorithm.model_class.endswith(f":{name}"):
-            return algorithm.load()
+    if name in __all__:
+        return ALGORITHMS[name.lower()].load()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

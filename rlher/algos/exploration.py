@@ -14,14 +14,14 @@ class RandomActions:
     """Uniformly random actions in place of some of an agent's, each held for some steps (cf. arXiv:2006.01782).
 
     :param action_space: bounded; actions are drawn from it.
-    :param share: share of random actions, whatever ``hold`` is.
+    :param fraction: fraction of random actions, whatever ``hold`` is.
     :param hold: steps for which a random action is held, fewer where its episode ends.
     :param n_envs: number of environments.
     """
 
-    def __init__(self, action_space: spaces.Box, share: float, hold: int, n_envs: int) -> None:
+    def __init__(self, action_space: spaces.Box, fraction: float, hold: int, n_envs: int) -> None:
         self.action_space = action_space
-        self.share = share
+        self.fraction = fraction
         self.hold = hold
         self.actions = np.zeros((n_envs, *action_space.shape), action_space.dtype)
         self.steps_left = np.zeros(n_envs, dtype=np.int64)  # for which each environment's action is still held
@@ -31,7 +31,7 @@ class RandomActions:
 
         :param warm_up: with ``hold`` above 1, replace all of them.
         """
-        probability = 1.0 if warm_up and self.hold > 1 else _begin_probability(self.share, self.hold)
+        probability = 1.0 if warm_up and self.hold > 1 else _begin_probability(self.fraction, self.hold)
         if probability == 0 and not self.steps_left.any():
             return []
         is_drawn = np.random.random(len(self.steps_left)) < probability
@@ -59,10 +59,10 @@ class RandomActions:
         self.actions[...], self.steps_left[...] = state["actions"], state["steps_left"]
 
 
-def _begin_probability(share: float, hold: int) -> float:
+def _begin_probability(fraction: float, hold: int) -> float:
     """Return the probability p that a random action begins at a step without a held one.
 
     One cycle is (1 - p) / p of the agent's actions on average, then ``hold`` random ones. So p solves
-    share = hold / (hold + (1 - p) / p).
+    fraction = hold / (hold + (1 - p) / p).
     """
-    return share / (hold - share * (hold - 1))
+    return fraction / (hold - fraction * (hold - 1))

@@ -46,10 +46,10 @@ MAX_TOTAL_BYTES = 40_000_000
 """Size limit of all clips together, so that the page can be sent by e-mail and opened on a phone."""
 
 
-def write_report(config: ReportConfig, command: str) -> Path:
+def write_report(config: ReportConfig, command_line: str) -> Path:
     """Write an HTML file that needs no other file and no network, and return its path.
 
-    :param command: the command line of the report.
+    :param command_line: the command line of the report.
     :raises UserError: there are no runs, or the page cannot be written.
     """
     path = Path(config.output or output_beside(config, "report.html"))
@@ -68,7 +68,7 @@ def write_report(config: ReportConfig, command: str) -> Path:
     page = _render(
         title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
         notes=notes,
-        report_command=command,
+        report_command=command_line,
         runs=runs,
         groups=groups,
         names=[group.name if len(envs) > 1 else group.label for group in groups],

@@ -15,7 +15,7 @@ from rlher.cli.commands import COMMANDS, commands_with_key
 from rlher.config.command_keys import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
-from rlher.config.override_syntax import Sweep, override_text, override_words, parse_flag, parse_override
+from rlher.config.override_syntax import SweepValues, override_text, override_words, parse_flag, parse_override
 from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
 from rlher.core.errors import UserError, did_you_mean
 
@@ -27,7 +27,7 @@ class CommandLine(NamedTuple):
 
     :param command: the command that they are for.
     :param overrides: the values that they set, by config key or short form.
-    :param is_sweep: ``-m``: a value may be a :class:`~rlher.config.override_syntax.Sweep`.
+    :param is_sweep: ``-m``: a value may be a :class:`~rlher.config.override_syntax.SweepValues`.
     :param prints_config: ``--cfg job``: print the config in place of running the command.
     """
 
@@ -38,7 +38,7 @@ class CommandLine(NamedTuple):
 
     def combinations(self) -> list[dict[str, Any]]:
         """Return the overrides of the run, or of each run of a sweep: one for each combination of its values."""
-        choices = [value if isinstance(value, Sweep) else [value] for value in self.overrides.values()]
+        choices = [value if isinstance(value, SweepValues) else [value] for value in self.overrides.values()]
         return [dict(zip(self.overrides, values, strict=True)) for values in itertools.product(*choices)]
 
     def configs(self) -> list[Any]:
@@ -171,7 +171,7 @@ def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
 def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> None:
     """Raise UserError if a key has several values, which only a sweep may have."""
     for key, value in overrides.items():
-        if isinstance(value, Sweep):
+        if isinstance(value, SweepValues):
             text = override_text(value)
             is_list = key in command.keys and takes_list(command.keys[key])
             advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"

@@ -16,7 +16,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
-from rlher.config.override_syntax import Sweep
+from rlher.config.override_syntax import SweepValues
 from rlher.config.overrides import expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
@@ -113,7 +113,7 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
         no algorithm, or several algorithms or environments are chosen.
     """
     algo, env = overrides.get("algo"), overrides.get("env")
-    if algo is None or isinstance(algo, Sweep) or isinstance(env, Sweep):
+    if algo is None or isinstance(algo, SweepValues) or isinstance(env, SweepValues):
         raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
     algo = expand_overrides({"algo": algo})["algo"]  # of a class of the user's own, its base's
     entries = read_mapping(path)

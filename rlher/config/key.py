@@ -141,7 +141,7 @@ def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
 
 
 def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key, without those that matter for none of these purposes.
+    """Return the values of a config by dotted key that matter for one of these purposes.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """

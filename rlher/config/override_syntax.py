@@ -26,7 +26,7 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 """What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
-class Sweep(list):
+class SweepValues(list):
     """The values of a key in a sweep, each for runs of its own."""
 
 
@@ -45,7 +45,7 @@ def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
 
 
 def parse_override(key: str, text: str, field: Field | None) -> Any:
-    """Return the value of ``key=text``, a :class:`Sweep` if it has several.
+    """Return the value of ``key=text``, a :class:`SweepValues` if it has several.
 
     :param field: field of the key, None if it is no key of a config dataclass.
     :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
@@ -61,7 +61,9 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
             return override.value()
-        values = Sweep(parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator())
+        values = SweepValues(
+            parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()
+        )
     except OverrideParseException:
         if field and field.type == list[Any]:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
@@ -91,7 +93,7 @@ def override_text(value: Any) -> str:
 
     :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
     """
-    if isinstance(value, Sweep):
+    if isinstance(value, SweepValues):
         return ",".join(map(override_text, value))
     if isinstance(value, list | tuple):
         return f"[{','.join(override_text(entry) for entry in value)}]"

@@ -64,7 +64,7 @@ class OptimizeConfig(LauncherConfig):
         None, "sqlite:///..., postgresql://...; null: a journal file", command_line_only=True, shown_as=hide_password
     )
     heartbeat: int = config_key(
-        30, "seconds between heartbeats; after twice as long without one, a command's trials run again", low=1
+        30, "seconds between heartbeats of a command; its trials run again after two without one", low=1
     )
     rerun_best: int = config_key(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = config_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)

@@ -12,7 +12,7 @@ from typing import Any
 from rlher.core.console import escape_control
 
 EXIT_FAILED = 1
-"""Exit code of a command that did not do what it was asked for, although nothing was wrong with the words."""
+"""Exit code of a command whose words were valid, but which failed."""
 
 
 class ReportedError(Exception):

@@ -33,7 +33,7 @@ def wilson(successes: Any, trials: Any, confidence: float = 0.95) -> Interval:
 
 
 MIN_IQM_RUNS = 4
-"""Runs from which on the interquartile mean differs from the mean: of fewer, no quarter is a whole run."""
+"""Fewest runs of which the interquartile mean leaves out one at each end; of fewer it is the mean."""
 
 
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:

@@ -43,7 +43,7 @@ CLOSE_SECONDS = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
 REPORT_SECONDS = 0.1
-"""Shortest time from one report to the next one, if that has no value."""
+"""Shortest time between two reports without a value, in seconds."""
 
 
 class WorkerLost(RunError):
@@ -140,7 +140,7 @@ class RestartLimit:
         """Count from 0 again."""
         self._restarts = 0
 
-    def restart_or_raise(self, lost: WorkerLost, where: str = "") -> None:
+    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
         """Print that the process was lost, and that a new one replaces it.
 
         :param where: such as " in the episode of seed 7".

@@ -113,14 +113,14 @@ class RestorableVecEnv(VecEnvWrapper):
                     observations = self.venv.step(action)[0]
                 return observations
             except WorkerLost as lost:
-                self.restarts.restart_or_raise(lost)
+                self.restarts.count_restart(lost)
 
     def replace_lost(self, lost: WorkerLost) -> VecEnvObs:
         """Build the next environments because a process was lost, and return their first observations.
 
         :raises RunError: processes were lost too often.
         """
-        self.restarts.restart_or_raise(lost)
+        self.restarts.count_restart(lost)
         return self.rebuild()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:

@@ -119,7 +119,7 @@ class EvaluationWorkers:
                 if self._is_closed:
                     raise
                 if len(episodes) < len(seeds):
-                    limit.restart_or_raise(lost, f" in the episode of seed {seeds[len(episodes)]}")
+                    limit.count_restart(lost, f" in the episode of seed {seeds[len(episodes)]}")
         return episodes
 
     def _worker(self) -> Worker:

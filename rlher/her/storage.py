@@ -5,8 +5,8 @@ transition i is that of transition i + 1 or, at an episode's last transition, ``
 observation is therefore stored once. To overwrite the oldest transition, only its episode's ``episode_first_id``
 advances. Nothing is moved, and a full ring stays full.
 
-All fields of a row lie side by side, because at a million transitions the time of a sample is the time of its cache
-misses. The desired goal is one of them, because an environment may move it within an episode. The goals achieved after
+All fields of a row lie side by side: with a million transitions, sampling takes as long as its cache misses do. The
+desired goal is one of them, because an environment may move it within an episode. The goals achieved after
 each transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They
 have the environment's precision, because rewards depend on it.
 

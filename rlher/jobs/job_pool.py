@@ -3,7 +3,7 @@
 :func:`run_jobs` runs the jobs of a sweep or a search::
 
     with Pool(config, ray_retries=-1) as pool:
-        run_jobs(Sweep(runs), pool, config.progress)
+        run_jobs(SweepJobs(runs), pool, config.progress)
 """
 
 import contextlib

@@ -31,7 +31,7 @@ class ProgressRow(NamedTuple):
     :param cells: cells of the columns after name and state.
     :param in_table: whether the row is shown in the table on a terminal.
     :param is_printed: whether it is printed where there is no table, each time that it changes.
-    :param share: share of its work that is done, from which the time left is estimated.
+    :param progress: share of its work that is done, from which the time left is estimated.
     :param reason: why it failed.
     """
 
@@ -40,7 +40,7 @@ class ProgressRow(NamedTuple):
     cells: tuple[str, ...]
     in_table: bool
     is_printed: bool
-    share: float
+    progress: float
     reason: str = ""
 
 

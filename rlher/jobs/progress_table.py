@@ -28,7 +28,7 @@ class ProgressTable:
         at_start = jobs.rows()
         self._printed = set(self._lines(at_start))
         self._start_time = time.monotonic()
-        self._done_at_start = sum(row.share for row in at_start)
+        self._done_at_start = sum(row.progress for row in at_start)
 
     def __enter__(self) -> "ProgressTable":
         if self._live:
@@ -47,7 +47,7 @@ class ProgressTable:
         if self._live:
             self._live.update(self._table(rows), refresh=True)
             return
-        done = sum(row.share >= 1 for row in rows)
+        done = sum(row.progress >= 1 for row in rows)
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
@@ -70,7 +70,7 @@ class ProgressTable:
 
     def _time_left(self, rows: list[ProgressRow]) -> str:
         """Return the time left, estimated from the work since this command started."""
-        done = sum(row.share for row in rows)
+        done = sum(row.progress for row in rows)
         if done <= self._done_at_start or done >= self._jobs.total:
             return ""
         seconds = (time.monotonic() - self._start_time) / (done - self._done_at_start)

@@ -95,12 +95,12 @@ class SweepRun:
             cells = (f"{steps:,.0f}", f"{success:.1%}", f"{reward:.2f}")
         started = self.state != WAITING
         ended = self.state in (Status.FAILED, Status.FINISHED)
-        share = 1 if ended else min(steps / max(self.config.total_timesteps, 1), 0.99)
+        progress = 1 if ended else min(steps / max(self.config.total_timesteps, 1), 0.99)
         reason = str(self.error or "")
-        return ProgressRow(self.name, self.state, cells, started, is_printed=started, share=share, reason=reason)
+        return ProgressRow(self.name, self.state, cells, started, is_printed=started, progress=progress, reason=reason)
 
 
-class Sweep(JobSource):
+class SweepJobs(JobSource):
     """The runs of a sweep, of which those that are waiting are trained."""
 
     columns = ("run", "state", "steps", "success", "return")
@@ -165,7 +165,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
-            run_jobs(Sweep(runs), pool, config.progress)
+            run_jobs(SweepJobs(runs), pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")

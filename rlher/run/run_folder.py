@@ -168,8 +168,8 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         run = RunFolder(folder, config)
         write_text(folder / COMMAND, command_line + "\n")
         write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
-        # The config comes last, because then `rlher resume` in another terminal finds the run. The caller of this
-        # function locks the run at once.
+        # The config is written last: with it, `rlher resume` in another terminal finds the run. The caller locks the
+        # run at once.
         run.write_config()
     return run
 

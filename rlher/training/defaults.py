@@ -49,7 +49,9 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> Trai
     total_timesteps = config.total_timesteps or TrainConfig.total_timesteps
     freq = config.eval.freq or max(total_timesteps // DEFAULT_EVALUATIONS, 1)
     config = _assign_cores(replace(config, algo=algo, eval=replace(config.eval, freq=freq)))
-    return replace(config, engine=replace(config.engine, compile=_compile(config), precision=_precision(config)))
+    return replace(
+        config, engine=replace(config.engine, compile=_resolve_compile(config), precision=_resolve_precision(config))
+    )
 
 
 def _learning_starts(config: TrainConfig) -> int:
@@ -88,7 +90,7 @@ def _assign_cores(config: TrainConfig) -> TrainConfig:
     return replace(config, threads=threads, vec_env=vec_env, eval=replace(config.eval, workers=workers))
 
 
-def _compile(config: TrainConfig) -> str:
+def _resolve_compile(config: TrainConfig) -> str:
     """Return ``engine.compile`` resolved to on or off."""
     algo, mode = config.algo, config.engine.compile
     steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
@@ -101,7 +103,7 @@ def _compile(config: TrainConfig) -> str:
     return "on"
 
 
-def _precision(config: TrainConfig) -> str:
+def _resolve_precision(config: TrainConfig) -> str:
     """Return ``engine.precision`` resolved to float32 or bf16."""
     if config.engine.precision != "auto":
         return config.engine.precision

@@ -106,7 +106,7 @@ def _initial_model(config: TrainConfig) -> Path:
 
 
 def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
-    """Return the lines on device, update, target bounds and the buffer, which ``config.yaml`` does not hold."""
+    """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
     if config.engine.compile == "on":
         notes.append("losses are compiled, which takes half a minute the first time")
@@ -117,6 +117,7 @@ def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
         low, high = bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if stored := min(config.algo.buffer_size, config.total_timesteps):
+        notes.append(f"first update after {config.algo.learning_starts:,} steps")
         size = stored * model.replay_buffer.storage.layout.transition_bytes
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
     return notes

@@ -33,12 +33,12 @@ from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
-def optimize(config: OptimizeConfig, command: str) -> SearchResult:
+def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     """Search, train the best trials and the baseline again on fresh seeds, compare them and write the results.
 
     The same command resumes a study; another command with the same storage and study name joins it.
 
-    :param command: the command line, for the folders of the study and of its runs.
+    :param command_line: the command line, for the folders of the study and of its runs.
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises RunError: no trial completed.
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the message says how far it came.
@@ -56,13 +56,13 @@ def optimize(config: OptimizeConfig, command: str) -> SearchResult:
                 _require_evaluation(setup.config)
             with interrupt_on_stop_signals():
                 # A Ray worker has another working directory.
-                return _search(config, env, folder.resolve(), space, pool, command)
+                return _search(config, env, folder.resolve(), space, pool, command_line)
     except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
 
 def _search(
-    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command: str
+    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command_line: str
 ) -> SearchResult:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C.
 
@@ -73,8 +73,8 @@ def _search(
     study = _open_search(storage, folder.name, config, space)
     config = replace(config, env=env)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMAND, command + "\n")
-    runner = TrialRunner(config, study.study_name, space, folder, command)
+    write_text(folder / COMMAND, command_line + "\n")
+    runner = TrialRunner(config, study.study_name, space, folder, command_line)
     if config.progress:
         reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
         note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")

@@ -120,16 +120,22 @@ def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
-        cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
+        cells = (
+            f"{score.success:.1%}",
+            format_steps(score.steps, score.share_at_target),
+            f"{score.mean_reward:.2f}",
+        )
     values = {key.rpartition(".")[2]: value for key, value in trial.params.items()}
     if RERUN_SEED in trial.user_attrs:
         values[RERUN_SEED] = trial.user_attrs[RERUN_SEED]
     parameters = " ".join(f"{name}={format_value(value)}" for name, value in values.items())
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
     state = trial.state.name.lower()
-    share = float(is_finished)
+    progress = float(is_finished)
     name = f"trial {trial.number}"
-    return ProgressRow(name, state, (*cells, parameters), in_table, is_printed=is_finished, share=share, reason=reason)
+    return ProgressRow(
+        name, state, (*cells, parameters), in_table, is_printed=is_finished, progress=progress, reason=reason
+    )
 
 
 # ---------------------------------------------------------------------------------------- the life of a trial

@@ -37,7 +37,7 @@ class TrialRunner:
     :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
     :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
-    :param command: command line of the search, for the run folders.
+    :param command_line: command line of the search, for the run folders.
     :param is_rerun: whether the trials are re-runs, see :mod:`rlher.tuning.reruns`.
     """
 
@@ -45,7 +45,7 @@ class TrialRunner:
     study_name: str
     space: SearchSpace
     folder: Path
-    command: str
+    command_line: str
     is_rerun: bool = False
 
     def run_and_record(self, trial_id: int) -> None:
@@ -122,7 +122,7 @@ class TrialRunner:
                 raise StopTraining
 
         try:
-            _, result = start.train(config, self.command, None if self.is_rerun else end_if_decided)
+            _, result = start.train(config, self.command_line, None if self.is_rerun else end_if_decided)
         finally:
             if not self.is_rerun:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rlher.cli import flags, main
-from rlher.config.override_syntax import Sweep
+from rlher.config.override_syntax import SweepValues
 from rlher.core.errors import UserError
 
 
@@ -16,7 +16,7 @@ def overrides_of(name: str, words: list[str]) -> dict[str, Any]:
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"]
-    overrides = {"algo": "sac", "seed": Sweep([0, 1]), "n_envs": 2, "progress": False, "device": "cpu"}
+    overrides = {"algo": "sac", "seed": SweepValues([0, 1]), "n_envs": 2, "progress": False, "device": "cpu"}
     assert flags.parse("train", words)[1:] == (overrides, True, False)
     assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": 1}, False, True)
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
@@ -73,7 +73,7 @@ def test_positional_words_are_recorded_without_their_key() -> None:
 
 def test_a_flag_sweeps_as_its_word_does() -> None:
     for words in (["-m", "--recipe", "a,b"], ["-m", "recipe=a,b"]):
-        assert flags.parse("train", words).overrides == {"recipe": Sweep(["a", "b"])}
+        assert flags.parse("train", words).overrides == {"recipe": SweepValues(["a", "b"])}
 
 
 def test_a_word_may_be_longer_than_a_file_name() -> None:

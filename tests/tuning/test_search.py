@@ -43,7 +43,14 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
 SPACE: SearchSpace = {"her.n_steps": IntDistribution(1, 8)}
 BASELINE = {"her.n_steps": 1}
 PARAMS = {"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}
-SCORED = {"success": 1.0, "auc": 0.5, "steps": 100.0, "mean_reward": -3.0, "share_at_target": 1.0, "saved_seconds": 9.0}
+SCORED = {
+    "success": 1.0,
+    "auc": 0.5,
+    "steps": 100.0,
+    "mean_reward": -3.0,
+    "share_at_target": 1.0,
+    "saved_seconds": 9.0,
+}
 
 
 def stored(params: dict, space: SearchSpace) -> FrozenTrial:
