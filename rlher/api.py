@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.config.command_keys import (
+from rlher.config.command_flags import (
     CheckConfig,
     CompareConfig,
     EnjoyConfig,

@@ -26,7 +26,7 @@ from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
-from rlher.training.evaluations import Evaluations
+from rlher.training.evaluation_schedule import Evaluations
 
 EVERY = TrainConfig().checkpoint.freq or 10_000
 EPISODE = 50

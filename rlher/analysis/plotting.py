@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, load_curves
 from rlher.analysis.grouping import group_by, mean_of_seeds, number_of_seeds, output_beside
 from rlher.analysis.loading import without_section
-from rlher.config.command_keys import PlotConfig
+from rlher.config.command_flags import PlotConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError
 from rlher.core.machine import has_display

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
-from rlher.config.command_keys import (
+from rlher.config.command_flags import (
     CheckConfig,
     CollectConfig,
     CompareConfig,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS, commands_with_key
-from rlher.config.command_keys import split_named_folder
+from rlher.config.command_flags import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
 from rlher.config.override_syntax import SweepValues, override_text, override_words, parse_flag, parse_override

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from rlher.config.command_keys import ModelConfig
+from rlher.config.command_flags import ModelConfig
 from rlher.config.key import changed_values, compared_values, flat_values
 from rlher.config.training import TrainConfig, default_config
 from rlher.config.trust import require_trusted_code

@@ -37,7 +37,7 @@ from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODELS, RunFolder
 from rlher.training import checkpoint_files
-from rlher.training.evaluations import Evaluations
+from rlher.training.evaluation_schedule import Evaluations
 from rlher.training.loggers import count_rows
 
 MODEL = "model.zip"

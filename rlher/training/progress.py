@@ -12,7 +12,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.console import can_redraw, format_seconds, note
 from rlher.envs.success_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
-from rlher.training.evaluations import Evaluations
+from rlher.training.evaluation_schedule import Evaluations
 
 BAR_INTERVAL = 0.5
 """Seconds between two updates of the bar."""

@@ -24,7 +24,7 @@ JOB_MODULES = (*WORKER_MODULES, "rlher.training.resume", "sb3_contrib", "scipy.s
 """What the workers of a sweep import, which train runs."""
 
 if TYPE_CHECKING:
-    from rlher.training.evaluations import OnEvaluation
+    from rlher.training.evaluation_schedule import OnEvaluation
 
 
 def train(
@@ -34,7 +34,7 @@ def train(
 
     :param command_line: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise
-        :class:`~rlher.training.evaluations.StopTraining`. Such a run has no final evaluation.
+        :class:`~rlher.training.evaluation_schedule.StopTraining`. Such a run has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """

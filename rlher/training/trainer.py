@@ -14,7 +14,7 @@ from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.evaluations import Evaluations, OnEvaluation, StopTraining
+from rlher.training.evaluation_schedule import Evaluations, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.messages import interruption, saved_models

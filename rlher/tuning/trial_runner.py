@@ -18,7 +18,7 @@ from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import Status
 from rlher.training import start
-from rlher.training.evaluations import StopTraining
+from rlher.training.evaluation_schedule import StopTraining
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params

@@ -7,7 +7,7 @@ import pytest
 from rlher.cli import flags, main
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
-from rlher.config.command_keys import ListConfig
+from rlher.config.command_flags import ListConfig
 from rlher.jobs.sweep import sweep_runs
 
 

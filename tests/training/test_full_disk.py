@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from same_run import differences
 
-from rlher.training.evaluations import Evaluations
+from rlher.training.evaluation_schedule import Evaluations
 from tests.conftest import TINY, mounted
 
 ENV = ("env=BitFlipping-v0", "env.kwargs.n_bits=4")

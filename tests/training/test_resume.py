@@ -35,7 +35,7 @@ from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
 from rlher.training import checkpoint_files
 from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
-from rlher.training.evaluations import Evaluations
+from rlher.training.evaluation_schedule import Evaluations
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume_run
 from tests.conftest import TINY

@@ -1,4 +1,4 @@
-"""Config keys of the commands, apart from `rlher train` and `optimize`."""
+"""Flags of the commands, apart from `rlher train` and `optimize`, as config keys: each flag is a key."""
 
 import os
 from dataclasses import dataclass
