@@ -74,7 +74,7 @@ def play_in_new_env(
 
 
 @dataclass(frozen=True)
-class ChosenModel:
+class RunModel:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
@@ -122,7 +122,7 @@ class ChosenModel:
         """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
         return make_policy(self.load(env), self.deterministic)
 
-    def load_policy_without_aids(self, env: gym.Env) -> Policy:
+    def load_task_policy(self, env: gym.Env) -> Policy:
         """Load the policy for the run's environment without training aids; see :meth:`load`."""
         config = self.run.config.env
         if not config.relay.enabled:
@@ -137,7 +137,7 @@ class ChosenModel:
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
-def choose_model(config: PlayConfig) -> ChosenModel:
+def choose_model(config: PlayConfig) -> RunModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -147,4 +147,4 @@ def choose_model(config: PlayConfig) -> ChosenModel:
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
-    return ChosenModel(run, model, config.agent, config.deterministic, config.device)
+    return RunModel(run, model, config.agent, config.deterministic, config.device)

@@ -93,7 +93,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     env_config = trained.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
     seeds = count(config.seed)
-    make_policy = agent.load_policy_without_aids
+    make_policy = agent.load_task_policy
     return EpisodeSource(agent.name, agent.identity, env_config, make_policy, seeds, trained.algo.name, folder)
 
 

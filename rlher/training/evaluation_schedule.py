@@ -17,7 +17,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row
-from rlher.evaluation.models import ChosenModel
+from rlher.evaluation.models import RunModel
 from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
@@ -202,7 +202,7 @@ def _record_clip(run: RunFolder, steps: int) -> bool:
             closing(make_env(task, render_mode="rgb_array")) as env,
             record_video(path, env, task, CLIP_EPISODES) as video,
         ):
-            policy = ChosenModel(run, "best").load_policy_without_aids(env)
+            policy = RunModel(run, "best").load_task_policy(env)
             seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
             list(play_episodes(env, policy, seeds, video))
     except (UserError, RunError) as error:
