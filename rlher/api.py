@@ -27,7 +27,7 @@ from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
-from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys, single_run_config
+from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys
 from rlher.core.console import escape_control, note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
@@ -261,7 +261,7 @@ def train(
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
     overrides |= {} if seed is None else _overrides({"seed": seed})
-    config = single_run_config(compose(LauncherConfig, overrides))
+    config = compose(LauncherConfig, overrides).for_single_run()
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
     return _finished_run(*start.train(config, command_line))
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rlher.config.training import EvalConfig, default_config
+from rlher.config.training import EvalConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
@@ -178,7 +178,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         "env": config.env.label,
         "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
     }
-    defaults = default_config(config)  # with the keys of empty mappings, such as her.goal_mix
+    defaults = config.defaults()  # with the keys of empty mappings, such as her.goal_mix
     values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, labels)))
     # Escaped here, since a table, a figure or a notebook may show any of them.
     return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}

@@ -26,7 +26,7 @@ from rlher.config.command_flags import (
     ReportConfig,
 )
 from rlher.config.plugins import Registry
-from rlher.config.training import LauncherConfig, ResumeConfig, single_run_config
+from rlher.config.training import LauncherConfig, ResumeConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
@@ -54,7 +54,7 @@ def train(config: LauncherConfig, command_line: str) -> None:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    print_result(*start.train(single_run_config(config), command_line))
+    print_result(*start.train(config.for_single_run(), command_line))
 
 
 def resume(config: ResumeConfig, command_line: str) -> None:

@@ -135,6 +135,21 @@ class TrainConfig:
         """Algorithm and environment, for people."""
         return f"{self.algo.label} on {self.env.label}"
 
+    def for_run(self) -> "TrainConfig":
+        """Return the config of a training run, without the keys that only its command has."""
+        return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
+
+    def for_parallel_run(self) -> "TrainConfig":
+        """Return the config of one of several runs side by side: with one thread, unless the config says more.
+
+        Runs side by side that use all cores slow each other down.
+        """
+        return replace(self.for_run(), threads=self.threads or 1)
+
+    def defaults(self) -> "TrainConfig":
+        """Return the defaults of all keys, which depend on the algorithm."""
+        return TrainConfig(type(self.algo)(self.algo.name))
+
 
 @dataclass
 class LauncherConfig(TrainConfig):
@@ -143,6 +158,16 @@ class LauncherConfig(TrainConfig):
     workers: int = config_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = config_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
     ray_address: str | None = config_key(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
+
+    def for_single_run(self) -> TrainConfig:
+        """Return the config of a training run that is not part of a sweep.
+
+        :raises UserError: the config says where the runs of a sweep are trained.
+        """
+        for key in LAUNCHER_KEYS:
+            if getattr(self, key) != getattr(LauncherConfig, key):
+                raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
+        return self.for_run()
 
 
 @dataclass
@@ -155,30 +180,6 @@ class ResumeConfig(TrainConfig):
 
 LAUNCHER_KEYS = [field.name for field in fields(LauncherConfig) if field not in fields(TrainConfig)]
 """Keys of a sweep that its runs do not have."""
-
-
-def single_run_config(config: LauncherConfig) -> TrainConfig:
-    """Return the config of a training run that is not part of a sweep.
-
-    :raises UserError: the config says where the runs of a sweep are trained.
-    """
-    for key in LAUNCHER_KEYS:
-        if getattr(config, key) != getattr(LauncherConfig, key):
-            raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
-    return run_config(config)
-
-
-def side_by_side_config(config: LauncherConfig) -> TrainConfig:
-    """Return the config of one of several training runs: with one thread, unless the config says more.
-
-    Runs side by side that use all cores slow each other down.
-    """
-    return replace(run_config(config), threads=config.threads or 1)
-
-
-def run_config(config: TrainConfig) -> TrainConfig:
-    """Return the config of a training run, without the keys that only its command has."""
-    return TrainConfig(**{field.name: getattr(config, field.name) for field in fields(TrainConfig)})
 
 
 @functools.cache
@@ -199,8 +200,3 @@ def keys_that_name_code() -> Mapping[str, Field]:
 def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
     """Return the dotted keys of a training run whose values do not matter for a purpose."""
     return tuple(key for key, field in all_train_keys().items() if purpose not in field.metadata["matters_for"])
-
-
-def default_config(config: TrainConfig) -> TrainConfig:
-    """Return the defaults of the keys of a config, which depend on its algorithm."""
-    return TrainConfig(type(config.algo)(config.algo.name))

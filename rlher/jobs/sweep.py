@@ -19,7 +19,7 @@ from typing import Any
 from rlher.config.compose import compose
 from rlher.config.key import compared_values, values_by_key
 from rlher.config.override_syntax import override_words
-from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig, side_by_side_config
+from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -190,7 +190,7 @@ def sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
         words = override_words({key: value for key, value in each.items() if key not in LAUNCHER_KEYS})
         # A task of Ray has another current folder.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
-        single_config = replace(side_by_side_config(config), logs=logs, progress=True)
+        single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
         run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
         kept = runs.setdefault(repr((logs, compared_values(single_config, "experiment"))), run)
         if kept is not run:

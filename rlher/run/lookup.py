@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlher.config.command_flags import ModelConfig
 from rlher.config.key import changed_values, compared_values, flat_values
-from rlher.config.training import TrainConfig, default_config
+from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.reading import read_json
@@ -86,7 +86,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
 
     If there are several, it is the finished one, or else the one that was started last.
     """
-    values, defaults = (compared_values(each, "experiment") for each in (config, default_config(config)))
+    values, defaults = (compared_values(each, "experiment") for each in (config, config.defaults()))
 
     def is_same(folder: Path) -> bool:
         recorded = read_json(folder / METADATA).get("experiment")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rlher.config.key import changed_values, compared_values
-from rlher.config.training import ResumeConfig, TrainConfig, default_config, run_config
+from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_json, read_text, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
@@ -27,7 +27,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
-    folder, new_config = Path(str(config.run)), run_config(config)
+    folder, new_config = Path(str(config.run)), config.for_run()
     with run_folder.locked(folder):
         recorded = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():
@@ -56,7 +56,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
 
     :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
-    values, defaults = compared_values(new_config, "resume"), compared_values(default_config(run.config), "resume")
+    values, defaults = compared_values(new_config, "resume"), compared_values(run.config.defaults(), "resume")
     recorded = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so

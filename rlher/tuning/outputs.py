@@ -17,7 +17,7 @@ from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values, flat_values
 from rlher.config.override_syntax import override_words
-from rlher.config.training import TrainConfig, default_config, side_by_side_config
+from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
@@ -110,7 +110,7 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
     """Write ``best.yaml`` with the given parameters."""
     file = folder / BEST
-    text = recipe_text(apply_params(side_by_side_config(config), params), [*comments, _train_command(config, file)])
+    text = recipe_text(apply_params(config.for_parallel_run(), params), [*comments, _train_command(config, file)])
     write_text(file, sign(text, folder))
 
 
@@ -147,7 +147,7 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     """
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
-    defaults = flat_values(replace(default_config(config), env=env))
+    defaults = flat_values(replace(config.defaults(), env=env))
     tuned = {key: value for key, value in compared_values(config, "recipe").items() if value != defaults[key]}
     # A name may have newlines, and what follows one would be a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)

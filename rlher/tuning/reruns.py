@@ -13,7 +13,6 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from rlher.config.training import side_by_side_config
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
@@ -36,7 +35,7 @@ def candidate_name(number: int) -> str:
 
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
     """Return the parameters of the baseline and of the best trials, by number."""
-    baseline = baseline_params(space, side_by_side_config(config))
+    baseline = baseline_params(space, config.for_parallel_run())
     best = [trial for trial in rank_trials(study, space) if trial.params != baseline]
     return {BASELINE_NUMBER: baseline, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
-from rlher.config.training import TrainConfig, default_config, side_by_side_config
+from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import note
 from rlher.core.errors import RunError, UserError
@@ -48,10 +48,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
-    space = load_space(config.space, side_by_side_config(config))
+    space = load_space(config.space, config.for_parallel_run())
     try:
         with Pool(config, ray_retries=0) as pool:
-            with prepare(side_by_side_config(config)) as setup:  # raises what every trial would raise
+            with prepare(config.for_parallel_run()) as setup:  # raises what every trial would raise
                 env = setup.config.env
                 _require_evaluation(setup.config)
             with interrupt_on_stop_signals():
@@ -103,7 +103,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 
     :raises UserError: it is the study of another search.
     """
-    base = side_by_side_config(config)
+    base = config.for_parallel_run()
     identity = {
         **compared_values(base, "recipe", "grouping"),  # paths are in no recipe, but trials depend on them
         "objective": config.objective,
@@ -111,7 +111,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = compared_values(default_config(base), "recipe", "grouping")
+    defaults = compared_values(base.defaults(), "recipe", "grouping")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the trials of the first one again.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))

@@ -12,7 +12,7 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
 
-from rlher.config.training import CheckpointConfig, side_by_side_config
+from rlher.config.training import CheckpointConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
@@ -112,7 +112,7 @@ class TrialRunner:
         :raises RunError: the run failed.
         """
         logs = self.folder / (RERUNS if self.is_rerun else "trials") / str(trial.number)
-        config = apply_params(side_by_side_config(self.config), trial.params)
+        config = apply_params(self.config.for_parallel_run(), trial.params)
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.
         config = replace(config, checkpoint=CheckpointConfig(freq=None))

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from rlher.config.algorithms import DQNConfig
 from rlher.config.conf_files import read_env_config
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EvalConfig, side_by_side_config
+from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.trial_runner import TrialRunner
@@ -52,9 +52,9 @@ def small_search(folder: Path, n_seeds: int) -> tuple[TrialRunner, dict]:
         n_seeds=n_seeds,
         eval=EvalConfig(freq=40, episodes=2),
     )
-    space = load_space("her", side_by_side_config(config))
+    space = load_space("her", config.for_parallel_run())
     runner = TrialRunner(config, "small", space, folder, command="")
-    return runner, baseline_params(space, side_by_side_config(config))
+    return runner, baseline_params(space, config.for_parallel_run())
 
 
 def run_here(study: optuna.Study, runner: TrialRunner, space: SearchSpace, n_trials: int) -> None:
