@@ -116,8 +116,9 @@ def _model_notes(config: TrainConfig, model: GoalAlgorithm) -> list[str]:
     elif bounds := getattr(model, "target_q_bounds", None):
         low, high = bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
-    if stored := min(config.algo.buffer_size, config.total_timesteps):
+    if config.total_timesteps and config.algo.learning_starts:
         notes.append(f"first update after {config.algo.learning_starts:,} steps")
+    if stored := min(config.algo.buffer_size, config.total_timesteps):
         size = stored * model.replay_buffer.storage.layout.transition_bytes
         notes.append(f"replay buffer of up to {stored:,} transitions, {size / 1e6:,.2f} MB")
     return notes

@@ -53,7 +53,7 @@ def small_search(folder: Path, n_seeds: int) -> tuple[TrialRunner, dict]:
         eval=EvalConfig(freq=40, episodes=2),
     )
     space = load_space("her", config.for_parallel_run())
-    runner = TrialRunner(config, "small", space, folder, command="")
+    runner = TrialRunner(config, "small", space, folder, command_line="")
     return runner, baseline_params(space, config.for_parallel_run())
 
 
