@@ -6,15 +6,15 @@ observation is therefore stored once. To overwrite the oldest transition, only i
 advances. Nothing is moved, and a full ring stays full.
 
 All fields of a row lie side by side: with a million transitions, sampling takes as long as its cache misses do. The
-desired goal is one of them, because an environment may move it within an episode. The goals achieved after
-each transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They
-have the environment's precision, because rewards depend on it.
+desired goal is one of them, because an environment may move it within an episode. The goals achieved after each
+transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They have
+the environment's precision, because rewards depend on it.
 
 Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
 :data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and the demonstrations have the last one. So
 consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
-start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th episode
-of a ring, counted from 0, has the number ``ring_start + n % ring_size``.
+start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th episode of a ring,
+counted from 0, has the number ``ring_start + n % ring_size``.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
 have overwritten those of episode 0, whose number the next episode gets::
