@@ -20,6 +20,8 @@ def compile_with_fallback(function: Callable) -> Callable:
 
     def call(*args: Any) -> Any:
         nonlocal compiled
+        if compiled is function:  # a compiled call failed before
+            return function(*args)
         try:
             compiled = compiled or _compile(function)
             return compiled(*args)
