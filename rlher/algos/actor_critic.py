@@ -23,7 +23,12 @@ class ActorCritic(FastUpdate):
     :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
     """
 
-    unsaved = (*FastUpdate.unsaved, "random_action", "random_action_hold", "bc_weight", "q_filter")
+    unsaved = (
+        *FastUpdate.unsaved,
+        *("random_action", "random_action_hold", "bc_weight", "q_filter"),
+        *("batched_critics", "batched_target_critics", "actor_params"),
+        *("_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"),
+    )
     loss_options: Sequence[str] = ("bc_weight",)
     actor: Any
     critic: Any
@@ -63,6 +68,7 @@ class ActorCritic(FastUpdate):
         self.batched_critics = BatchedMLP(self.critic.q_networks, self.bf16)
         self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.bf16)
         self.actor_params: list[th.Tensor] = list(self.actor.parameters())
+        self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self._critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self._actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
         self._critic_grad_fn = self.compile_if_enabled(self._critic_gradients)

@@ -13,9 +13,12 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 class DQN(FastUpdate, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
+    unsaved = (*FastUpdate.unsaved, "_params", "_optimizer", "_grad_fn")
+
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
         self._params = list(self.q_net.parameters())
+        self.optimizers = [self.policy.optimizer]
         self._optimizer = FusedOptimizer(self.policy.optimizer, self._params)
         self._grad_fn = self.compile_if_enabled(self._gradients)
 

@@ -10,7 +10,6 @@ from stable_baselines3.common.policies import BaseModel
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
-from rlher.algos.optimizer_steps import FusedOptimizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.her import HerReplayBuffer
@@ -72,11 +71,17 @@ class FastUpdate(GoalAlgorithm):
         priority by TD error needs it.
     """
 
-    unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "target_q_bounds", "compile", "bf16", "fallback_reason")
+    unsaved: Sequence[str] = (
+        *GoalAlgorithm.unsaved,
+        *("target_q_bounds", "compile", "bf16", "fallback_reason"),
+        *("optimizers", "_features", "_reads_only_vectors"),
+    )
     loss_options: Sequence[str] = ()
     """Arguments that change the losses, unless they are 0 or "constant"."""
     bc_weight: float = 0.0
     """Weight of the cloning loss; only an algorithm with an actor has one."""
+    optimizers: list[th.optim.Optimizer]
+    """All optimizers; ``train`` sets their learning rate."""
     _reads_only_vectors = False
 
     def __init__(
@@ -95,7 +100,7 @@ class FastUpdate(GoalAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set attributes that ``update`` needs, after the networks are built; among them the fused optimizers."""
+        """Set ``optimizers`` and what ``update`` needs, after the networks are built; ``unsaved`` names each attribute."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -123,13 +128,10 @@ class FastUpdate(GoalAlgorithm):
             if unusable := self._needs_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
-        before = set(vars(self))
         policy_network = networks[0]  # the actor, or the Q network
         self._features = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-        self._optimizers = [each.optimizer for each in vars(self).values() if isinstance(each, FusedOptimizer)]
-        self.unsaved = [*self.unsaved, *vars(self).keys() - before]  # what follows from the networks
 
     def _needs_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
@@ -145,7 +147,7 @@ class FastUpdate(GoalAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self._optimizers)
+        self._update_learning_rate(self.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)

@@ -22,6 +22,7 @@ class SACBase(ActorCritic):
     TQC shares this class, because ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
     """
 
+    unsaved = (*ActorCritic.unsaved, "_fused_ent_coef_optimizer")
     target_update_interval: int
     ent_coef_optimizer: th.optim.Adam | None
     log_ent_coef: th.Tensor | None
@@ -32,6 +33,7 @@ class SACBase(ActorCritic):
         """Batch the critics' weights and create the fused optimizers, including the entropy coefficient's."""
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+            self.optimizers.append(self.ent_coef_optimizer)
             self._fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:

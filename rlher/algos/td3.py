@@ -21,7 +21,11 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         beginning; in the end it hides precise actions.
     """
 
-    unsaved = (*ActorCritic.unsaved, "action_l2", "target_policy_noise_schedule")
+    unsaved = (
+        *ActorCritic.unsaved,
+        *("action_l2", "target_policy_noise_schedule"),
+        *("_actor_target_params", "_target_policy_noise"),
+    )
     loss_options = (*ActorCritic.loss_options, "action_l2", "target_policy_noise_schedule")
 
     def __init__(

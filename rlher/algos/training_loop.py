@@ -35,7 +35,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     :param overlap: update while the environments step.
     """
 
-    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_actions", "unsaved")
+    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_actions")
     """Attributes that are not saved with a model."""
     fallback_reason: str | None = None
     """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""

@@ -1,6 +1,8 @@
 """Models saved by our classes load in SB3's and the reverse, and continue training identically."""
 
 import io
+import json
+import zipfile
 
 import pytest
 import torch as th
@@ -29,3 +31,12 @@ def test_models_load_in_either_class_and_continue_identically(name, from_ours) -
     saved.replay_buffer.rng.bit_generator.state = state
     train(loaded, 5)
     require_same(loaded, saved)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_saved_model_has_the_attributes_of_the_one_of_sb3(name) -> None:
+    model = ours(name)
+    train(model, 1)
+    file = io.BytesIO()
+    model.save(file)
+    assert json.loads(zipfile.ZipFile(file).read("data")).keys() <= vars(theirs(name)).keys()
