@@ -34,7 +34,8 @@ from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float, read_json
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
-from rlher.training import start
+from rlher.training.resume import resume_config, resume_run
+from rlher.training.start import train_run
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -172,8 +173,8 @@ class Run:
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
             trusted = {"trust_code": True} if self._source.trust_code else {}
-            config = start.config_to_resume({**trusted, **overrides, "run": str(self.folder)})
-            _finished_run(*start.resume(config, command_line))
+            config = resume_config({**trusted, **overrides, "run": str(self.folder)})
+            _finished_run(*resume_run(config, command_line))
         finally:
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
                 self._reload()
@@ -263,7 +264,7 @@ def train(
     overrides |= {} if seed is None else _overrides({"seed": seed})
     config = compose(LauncherConfig, overrides).for_single_run()
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*start.train(config, command_line))
+    return _finished_run(*train_run(config, command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

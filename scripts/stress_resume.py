@@ -403,7 +403,7 @@ def print_table(tally: Tally) -> None:
 
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["rlher.training.resume", "sb3_contrib", "hydra", "gymnasium_robotics", "highway_env"])
+SERVER.set_forkserver_preload(["rlher.training.trainer", "sb3_contrib", "hydra", "gymnasium_robotics", "highway_env"])
 
 if __name__ == "__main__":
     sys.exit(main())

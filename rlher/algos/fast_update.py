@@ -100,7 +100,7 @@ class FastUpdate(GoalAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and what ``update`` needs, after the networks are built; ``unsaved`` names each attribute."""
+        """Set ``optimizers`` and what ``update`` needs, from the networks; ``unsaved`` names each attribute."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:

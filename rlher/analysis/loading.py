@@ -32,6 +32,9 @@ MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
 
 
+REQUIRED_COLUMNS = ["timesteps", "success_rate"]
+"""Columns of ``evaluations.csv`` without which a run is skipped."""
+
 STEPS_PER_SECOND = "steps_per_second"
 """Column of the evaluations: environment steps over seconds since the previous evaluation."""
 
@@ -192,7 +195,10 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     path = folder / EVALUATIONS
     final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])
     with as_read_error(path):
-        rows = _numbers(read_table(path) if path.is_file() else final).dropna(subset=["timesteps", "success_rate"])
+        table = read_table(path) if path.is_file() else final
+        if missing := [name for name in REQUIRED_COLUMNS if name not in table]:
+            raise ValueError(f"it has no column {' and no '.join(missing)}")
+        rows = _numbers(table).dropna(subset=REQUIRED_COLUMNS)
     if rows.empty:
         raise ValueError(f"{path.name} has no evaluation yet")
     if not rows["success_rate"].between(0, 1).all():

@@ -32,13 +32,14 @@ from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_ta
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
-from rlher.training import start
 from rlher.training.messages import print_result
+from rlher.training.resume import resume_config, resume_run
+from rlher.training.start import JOB_MODULES, train_run
 
 if TYPE_CHECKING:
     from rlher.envs.contract import CheckResult
 
-SEARCH_MODULES = (*start.JOB_MODULES, "rlher.tuning.trial_runner")
+SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
 """What the workers of a search import."""
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
@@ -54,7 +55,7 @@ def train(config: LauncherConfig, command_line: str) -> None:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: it was interrupted.
     """
-    print_result(*start.train(config.for_single_run(), command_line))
+    print_result(*train_run(config.for_single_run(), command_line))
 
 
 def resume(config: ResumeConfig, command_line: str) -> None:
@@ -63,7 +64,7 @@ def resume(config: ResumeConfig, command_line: str) -> None:
     :raises RunError, KeyboardInterrupt: as of :func:`train`.
     :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
     """
-    print_result(*start.resume(config, command_line))
+    print_result(*resume_run(config, command_line))
 
 
 def train_sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> int:
@@ -266,7 +267,7 @@ COMMANDS = Registry(
         "optimize": Command("optimize", optimize),
         "plot": Command("plot", plot),
         "report": Command("report", report),
-        "resume": Command("resume", resume, make_config=start.config_to_resume),
+        "resume": Command("resume", resume, make_config=resume_config),
         "train": Command("train", train, sweep=train_sweep_runs),
     },
 )

@@ -103,7 +103,7 @@ def _read_recipe(name: str) -> dict[str, Any]:
     return recipe
 
 
-def changed_config(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
+def with_overrides(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.

@@ -31,8 +31,9 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS, RESULT, locked, safe_name
-from rlher.training import start
 from rlher.training.messages import print_result
+from rlher.training.resume import resume_config, resume_run
+from rlher.training.start import JOB_MODULES, train_run
 
 UNLOCK_SECONDS = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -161,7 +162,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     if not waiting:
         return runs, False
     if config.launcher == "local":
-        start_fork_server(start.JOB_MODULES)
+        start_fork_server(JOB_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
@@ -208,7 +209,7 @@ def train_job(config: TrainConfig, command_line: str) -> None:
     folder = lookup.find_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else start.train(config, command_line)
+    run, result = _resume(folder, config, command_line) if folder else train_run(config, command_line)
     print_result(run, result)
 
 
@@ -221,4 +222,4 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
         for key, field, value in values_by_key(config)
         if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
     }
-    return start.resume(start.config_to_resume(changes), command_line)
+    return resume_run(resume_config(changes), command_line)

@@ -1,21 +1,38 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from rlher.config.compose import with_overrides
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import ResumeConfig, TrainConfig
+from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_json, read_text, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RESULT, RunFolder, read_commands
-from rlher.training import checkpoint_files, checkpointer
+from rlher.training import checkpoint_files
 from rlher.training.messages import print_header
-from rlher.training.preparation import prepare
-from rlher.training.trainer import Trainer
+from rlher.training.start import start_fork_server_if_needed
+
+
+def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
+    """Return the config with which a run is resumed.
+
+    :param overrides: values by key; ``run`` names the run, by default the newest unfinished one.
+    :raises UserError: there is no such run, its code is not trusted, or an override is invalid.
+    """
+    values = dict(overrides)
+    name = values.pop("run", None)
+    logs = str(values.get("logs", TrainConfig.logs))
+    trust_code = trusts_code(values)
+    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
+    return with_overrides(run.config, {**values, "run": str(run.folder)})
 
 
 def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
@@ -27,6 +44,10 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
+    start_fork_server_if_needed(config)
+    from rlher.training.preparation import prepare
+    from rlher.training.trainer import Trainer
+
     folder, new_config = Path(str(config.run)), config.for_run()
     with run_folder.locked(folder):
         recorded = RunFolder(folder, run_folder.read_config(folder))
@@ -56,11 +77,13 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
 
     :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
     """
+    from rlher.training.checkpointer import recorded_values  # imports torch
+
     values, defaults = compared_values(new_config, "resume"), compared_values(run.config.defaults(), "resume")
     recorded = compared_values(run.config, "resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = checkpointer.recorded_values(checkpoint)
+            recorded = recorded_values(checkpoint)
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()

@@ -17,8 +17,8 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import Status
-from rlher.training import start
 from rlher.training.evaluation_schedule import StopTraining
+from rlher.training.start import train_run
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
@@ -122,7 +122,7 @@ class TrialRunner:
                 raise StopTraining
 
         try:
-            _, result = start.train(config, self.command_line, None if self.is_rerun else end_if_decided)
+            _, result = train_run(config, self.command_line, None if self.is_rerun else end_if_decided)
         finally:
             if not self.is_rerun:  # the models of a hundred trials are gigabytes
                 for model in logs.rglob("*.zip"):

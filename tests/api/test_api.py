@@ -112,7 +112,7 @@ def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPa
         shutil.move(run.folder, "moved")
         raise rlher.RunError("the disk is full")
 
-    monkeypatch.setattr("rlher.training.resume.resume_run", fail)
+    monkeypatch.setattr("rlher.api.resume_run", fail)
     with pytest.raises(rlher.RunError):
         run.resume(more_timesteps=30)
 

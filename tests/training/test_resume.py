@@ -25,7 +25,7 @@ from gymnasium import spaces
 from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlher.config.compose import changed_config
+from rlher.config.compose import with_overrides
 from rlher.config.training import TrainConfig
 from rlher.core.console import collected_warnings
 from rlher.core.errors import DamagedFile, UserError
@@ -524,7 +524,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
-        resume_run(changed_config(run.config, {"run": str(run.folder)}), "rlher resume")
+        resume_run(with_overrides(run.config, {"run": str(run.folder)}), "rlher resume")
     assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 

@@ -10,8 +10,6 @@ from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
 from rlher.cli.main import main
 from rlher.config.key import dotted_keys
-from rlher.core.errors import UserError
-from rlher.training import resume
 from tests.support.fuzzing.checks import Violation, file_states, run_checked
 
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
@@ -55,7 +53,6 @@ def compose(words: list[str], folder: Path) -> str:
     before = file_states(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.chdir(folder))
-        stack.enter_context(mock.patch.object(resume, "resume_run", side_effect=UserError("it is not resumed.")))
         stack.enter_context(mock.patch.dict(COMMANDS, {name: _without_work(each) for name, each in COMMANDS.items()}))
         printed = run_checked(lambda: main(words), f"rlher {words}")
     if file_states(folder) != before:
