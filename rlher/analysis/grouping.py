@@ -1,7 +1,7 @@
 """Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -129,8 +129,8 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     keys = by or [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
     labels = {run: ", ".join(_label_part(key, run.values.get(key)) for key in keys) for run in runs}
     if not by:
-        pools = _by_env_and_label(labels)
-        labels = dict(chain.from_iterable(_add_differences(label, pool) for (_, label), pool in pools.items()))
+        for (_, label), pool in _by_env_and_label(labels).items():
+            labels |= _labels_with_differences(label, pool)
     return _make_groups(labels)
 
 
@@ -180,8 +180,8 @@ def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     return table.loc[:, table.nunique() > 1]
 
 
-def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, str]]:
-    """Yield each run and its label, extended by ``key=value`` of keys that differ between the runs.
+def _labels_with_differences(label: str, runs: Sequence[LoadedRun]) -> Labels:
+    """Return the label of each run, extended by ``key=value`` of keys that differ between the runs.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then one of
     them is enough, if possible a key that no run leaves empty.
@@ -190,7 +190,9 @@ def _add_differences(label: str, runs: Sequence[LoadedRun]) -> Iterator[tuple[Lo
     keys = sorted(map(str, table), key=lambda key: bool(table[key].isin(EMPTY_VALUES).any()))
     divisions = table[keys].apply(lambda values: values.factorize()[0])  # values as numbers, in order of appearance
     needed = sorted(divisions.T.drop_duplicates().index)
+    labels = {}
     for run, values in zip(runs, table[needed].to_dict("records"), strict=True):
-        parts = [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
-        algorithm_and_strategy = ", ".join(str(run.values[key]) for key in DEFAULT_BY)
-        yield run, ", ".join(filter(None, [label, *parts])) or algorithm_and_strategy
+        parts = [label] if label else []
+        parts += [_label_part(str(key), value) for key, value in values.items() if value not in EMPTY_VALUES]
+        labels[run] = ", ".join(parts or [str(run.values[key]) for key in DEFAULT_BY])
+    return labels

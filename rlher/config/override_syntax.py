@@ -108,8 +108,9 @@ def override_text(value: Any) -> str:
     text = str(value)
     if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
         return text
-    # Between quotes a backslash is itself, except before a quote.
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
+    # Between quotes a backslash is itself, except directly before a quote, also the closing one: there it is doubled.
+    text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)
+    return "'" + text.replace("'", "\\'") + "'"
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

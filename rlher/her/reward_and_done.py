@@ -68,7 +68,8 @@ class RewardStatistics:
     @property
     def observed_success_reward(self) -> float | None:
         """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
-        return self.reward_at_goal if self.reward_at_goal in self.sparse_values[1:] else None
+        is_success_reward = bool(self.sparse_values) and self.reward_at_goal == self.sparse_values[-1]
+        return self.reward_at_goal if is_success_reward else None
 
     @property
     def observed_ends_on_success(self) -> bool:

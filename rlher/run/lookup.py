@@ -93,9 +93,8 @@ def find_experiment(config: TrainConfig) -> Path | None:
         return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
 
     folders = _run_folders(Path(config.logs), config.env.label, config.algo.label)
-    return max(
-        filter(is_same, folders), key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None
-    )
+    same = [folder for folder in folders if is_same(folder)]
+    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None)
 
 
 def is_finished(folder: Path) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
@@ -34,6 +34,18 @@ class StopTraining(Exception):
     """Raised by a run's ``on_evaluation`` function to end the run early, with the status ``"stopped"``."""
 
 
+class PendingEvaluation(NamedTuple):
+    """An evaluation whose episodes are being played.
+
+    :param known: the columns of its row that are known already.
+    :param model_content: content of the model's file.
+    """
+
+    known: dict[str, Any]
+    model_content: bytes
+    episodes: EpisodeFutures
+
+
 class Evaluations:
     """The evaluations of a run: every ``eval.freq`` steps, while training continues, and at its end.
 
@@ -54,8 +66,7 @@ class Evaluations:
         self.rows: EvaluationRows = []
         self.best_model: bytes | None = None
         """Content of the best model's file."""
-        self._pending: deque[tuple[dict[str, Any], bytes, EpisodeFutures]] = deque()
-        """Evaluations whose episodes are being played: the columns that are known already, model content, episodes."""
+        self._pending: deque[PendingEvaluation] = deque()
         self._run = run
         self._model = model
         self.workers = EvaluationWorkers(run.config)
@@ -84,15 +95,15 @@ class Evaluations:
 
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
-        row = {
+        known = {
             "timesteps": self._model.num_timesteps,
             "updates": self._model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        futures = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append((row, model_content, futures))
+        episodes = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(known, model_content, episodes))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
@@ -100,7 +111,7 @@ class Evaluations:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._on_evaluation is not None
-        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0][-1])):
+        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].episodes)):
             self._finish_oldest()
 
     def finish_pending(self, keep: int = 0) -> None:
@@ -113,8 +124,8 @@ class Evaluations:
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        known, model_content, futures = self._pending.popleft()
-        values = {**wait_for_summary(futures), **known}
+        known, model_content, episodes = self._pending.popleft()
+        values = {**wait_for_summary(episodes), **known}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
