@@ -27,11 +27,11 @@ from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
-from rlher.config.training import LauncherConfig, TrainConfig, all_train_keys
+from rlher.config.training import LauncherConfig, TrainConfig, all_train_fields
 from rlher.core.console import escape_control, note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
-from rlher.core.reading import finite_float, read_json
+from rlher.core.reading import finite_float, read_json_or_empty
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import RESULT
 from rlher.training.resume import resume_config, resume_run
@@ -72,15 +72,15 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
-        return read_json(self.folder / RESULT)
+        return read_json_or_empty(self.folder / RESULT)
 
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.models import choose_model
+        from rlher.evaluation.models import find_model
 
         with contextlib.closing(self.env()) as env:
-            return choose_model(self._source).load(env)
+            return find_model(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -104,12 +104,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
-        from rlher.evaluation.models import choose_model
+        from rlher.evaluation.models import find_model
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(EvaluateConfig, _overrides(vars(self._source) | keys))
-        return choose_model(config).evaluate(episodes, seed)
+        return find_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -402,7 +402,7 @@ def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]
     from rlher.envs.contract import check_goal_env
 
     config = _compose_env(env, keys, seed)
-    return check_goal_env(config.env, config.seed).to_json()
+    return check_goal_env(config.env, config.seed).to_dict()
 
 
 def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
@@ -458,7 +458,7 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(flatten_sections(config_value(keys), all_train_keys()))
+    return dict(flatten_sections(config_value(keys), all_train_fields()))
 
 
 def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:

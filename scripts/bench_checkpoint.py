@@ -26,7 +26,7 @@ from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
-from rlher.training.evaluation_schedule import Evaluations
+from rlher.training.evaluator import Evaluator
 
 EVERY = TrainConfig().checkpoint.freq or 10_000
 EPISODE = 50
@@ -59,7 +59,7 @@ def pause(transitions: int, priority: str) -> dict:
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder), config)
-        checkpointer = Checkpointer(run, model, Evaluations(run, model, time.monotonic()))
+        checkpointer = Checkpointer(run, model, Evaluator(run, model, time.monotonic()))
         model._setup_learn(1)
         buffer = model.replay_buffer
         assert isinstance(buffer, HerReplayBuffer)

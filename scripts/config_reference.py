@@ -8,7 +8,7 @@ import yaml
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, dotted_keys
+from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS, names_in_group
 from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
@@ -35,7 +35,7 @@ def reference() -> str:
     for item in train:
         if section := nested(item):
             parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
-            parts.append(table(dotted_keys(section, item.name + ".")))
+            parts.append(table(fields_by_key(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher resume\n\nKeys of the run, and:\n")
     parts.append(table(added(ResumeConfig, TrainConfig)))
@@ -54,7 +54,7 @@ def algorithms() -> list[str]:
     """Return one section per algorithm: the keys it adds, and the common keys with other defaults."""
     parts = []
     for name, algorithm in ALGORITHMS.items():
-        common, own = dotted_keys(OffPolicyConfig, "algo."), dotted_keys(algorithm.config, "algo.")
+        common, own = fields_by_key(OffPolicyConfig, "algo."), fields_by_key(algorithm.config, "algo.")
         differ = [key for key in own if key not in common or default_of(own[key]) != default_of(common[key])]
         parts.append(f"#### {name}\n\n{algorithm.description}\n\n{table({key: own[key] for key in differ})}")
     return parts
@@ -94,7 +94,7 @@ def table(items: dict[str, Field], is_of_run: bool = True) -> str:
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "experiment" if "experiment" in item.metadata["matters_for"] else "runtime" if is_of_run else "–"
+        kind = "experiment" if "experiment" in item.metadata["comparisons"] else "runtime" if is_of_run else "–"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 

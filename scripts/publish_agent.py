@@ -13,7 +13,7 @@ from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import atomic_write
 from rlher.run import lookup
 from rlher.run.model_file import ACTING_PREFIXES, POLICY, read_timesteps
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 ROOT = Path(__file__).parents[1]
 FILES = ("config.yaml", "command.txt", "meta.json", "evaluations.csv", "result.json")
@@ -27,7 +27,7 @@ def publish(run: RunFolder, destination: Path) -> None:
     destination.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run.folder / name, destination / name)
-    copy_policy(run.model_path("best"), destination / MODELS["best"])
+    copy_policy(run.model_path("best"), destination / MODEL_FILES["best"])
 
 
 def copy_policy(source: Path, target: Path) -> None:

@@ -19,7 +19,7 @@ from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.training import TrainConfig, all_train_keys
+from rlher.config.training import TrainConfig, all_train_fields
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
@@ -60,7 +60,7 @@ def require_usable_device(device: str) -> None:
 def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
-    :param config: config with every open value resolved.
+    :param config: config with resolved ``auto`` and null values.
     :param venv: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
     """
@@ -136,7 +136,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
         if hasattr(algo, name) or name in OTHER_ARGUMENTS:
-            keys = [key for key in all_train_keys() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
+            keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
             raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
     return by_name | {"policy_kwargs": _policy_arguments(config, venv.observation_space)} | arguments | algo.kwargs
 

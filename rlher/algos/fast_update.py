@@ -125,7 +125,7 @@ class FastUpdate(GoalAlgorithm):
             self.fallback_reason = (
                 "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
             )
-            if unusable := self._needs_fast_update():
+            if unusable := self._options_that_need_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         policy_network = networks[0]  # the actor, or the Q network
@@ -133,7 +133,7 @@ class FastUpdate(GoalAlgorithm):
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
 
-    def _needs_fast_update(self) -> list[str]:
+    def _options_that_need_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         options = {name: getattr(self, name) for name in self.loss_options}
         ignored = [f"{name}={value}" for name, value in options.items() if value not in (0, "constant")]

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from rlher.analysis.grouping import Group, group_by, load_groups, mean_of_seeds, number_of_seeds
+from rlher.analysis.grouping import Group, group_by, load_groups, mean_text, seeds_text
 from rlher.analysis.tables import MISSING, Cell, Table
 from rlher.config.command_flags import RunsConfig
 from rlher.core import stats
@@ -122,7 +122,7 @@ def summary_by_environment(numbers: pd.DataFrame) -> Table:
     cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
     in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
     rows = [[Cell(str(header), text) for header, text in row.items()] for row in in_order.to_dict("records")]
-    title = f"Final success rate in per cent: {mean_of_seeds(seeds)} over {number_of_seeds(seeds)}"
+    title = f"Final success rate in per cent: {mean_text(seeds)} over {seeds_text(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         title += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
     return Table(title, rows, "summary")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
 from rlher.config.command_flags import RunsConfig, split_named_folder
-from rlher.config.training import irrelevant_keys
+from rlher.config.training import keys_excluded_from
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -26,7 +26,7 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
-IGNORED_KEYS = {*irrelevant_keys("grouping"), *LABEL_KEYS}
+POOLED_KEYS = {*keys_excluded_from("grouping"), *LABEL_KEYS}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 
@@ -56,13 +56,13 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
     return groups
 
 
-def number_of_seeds(counts: Collection[int]) -> str:
+def seeds_text(counts: Collection[int]) -> str:
     """Return ``1 seed``, ``3 seeds`` or ``3–5 seeds``."""
     low, high = min(counts), max(counts)
     return f"{low}–{high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
 
 
-def mean_of_seeds(counts: Collection[int]) -> str:
+def mean_text(counts: Collection[int]) -> str:
     """Return what :func:`rlher.core.stats.iqm` is of groups with these numbers of seeds, in words."""
     fewer = f" (mean if fewer than {MIN_IQM_RUNS})" if min(counts) < MIN_IQM_RUNS else ""
     return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
@@ -136,7 +136,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
 
 def separates_groups(key: str) -> bool:
     """Return whether runs with different values of a config key belong to different agents."""
-    return key not in IGNORED_KEYS and not key.startswith("meta.")
+    return key not in POOLED_KEYS and not key.startswith("meta.")
 
 
 def _label_part(key: str, value: Any) -> str:

@@ -20,10 +20,10 @@ from rlher.config.training import EvalConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import finite_float, read_json, read_table
+from rlher.core.reading import finite_float, read_json_or_empty, read_table
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_config_of_any_version
+from rlher.run.run_folder import CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_unvalidated_config
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
 """Runs in a checkout of rlher that are not the user's own."""
@@ -166,7 +166,7 @@ def read_run(folder: Path) -> LoadedRun:
     :raises OSError, UserError: a file cannot be read or is damaged.
     """
     config = _read_config(folder)
-    result = read_json(folder / RESULT)
+    result = read_json_or_empty(folder / RESULT)
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
@@ -175,7 +175,7 @@ def read_run(folder: Path) -> LoadedRun:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`LABEL_KEYS`."""
-    config, other_values = read_config_of_any_version(folder)
+    config, other_values = read_unvalidated_config(folder)
     labels = {
         "algo": config.algo.label,
         "env": config.env.label,

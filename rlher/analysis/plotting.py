@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, load_curves
-from rlher.analysis.grouping import group_by, mean_of_seeds, number_of_seeds, output_beside
+from rlher.analysis.grouping import group_by, mean_text, output_beside, seeds_text
 from rlher.analysis.loading import without_section
 from rlher.config.command_flags import PlotConfig
 from rlher.core.console import escape_control
@@ -261,7 +261,7 @@ def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupC
     texts = []
     for label in lines:
         seeds = [curve.n_seeds for curve in curves if curve.group.label == label]
-        text = label if config.style == "paper" else f"{label} ({number_of_seeds(seeds)})"
+        text = label if config.style == "paper" else f"{label} ({seeds_text(seeds)})"
         texts.append(textwrap.fill(escape_control(text), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
     place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
     for columns in range(len(texts), 0, -1):
@@ -283,5 +283,5 @@ def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
         band = f"No band: an interval needs {MIN_SEEDS} seeds."
         if any(curve.has_band for curve in curves):
             band = f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds{wilson}."
-        parts = [f"Thick line: {mean_of_seeds(seeds)} over seeds.", "Thin lines, if any: single seeds.", band]
+        parts = [f"Thick line: {mean_text(seeds)} over seeds.", "Thin lines, if any: single seeds.", band]
     return " ".join(parts + [f"Smoothed over {smooth} points."] * (smooth > 1))

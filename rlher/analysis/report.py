@@ -24,7 +24,7 @@ from rlher.config.command_flags import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import read_json, read_table, read_text, require_regular_file
+from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, require_regular_file
 from rlher.core.writing import output_file
 from rlher.run.run_folder import METADATA, read_commands
 from rlher.tuning.study_folder import BEST, RERUNS, TRIALS, VERDICT, is_study
@@ -172,8 +172,9 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _values(run: LoadedRun) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     always_differ = ("started", "seed", "experiment")
-    meta = {name: value for name, value in read_json(run.folder / METADATA).items() if name not in always_differ}
-    values = run.values | dict(flatten({"meta": meta}))
+    metadata = read_json_or_empty(run.folder / METADATA)
+    compared = {name: value for name, value in metadata.items() if name not in always_differ}
+    values = run.values | dict(flatten({"meta": compared}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}
 
 
@@ -186,14 +187,14 @@ def read_study(folder: Path) -> dict[str, Any]:
     :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
         ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
     """
-    verdict = read_json(folder / VERDICT)
+    verdict = read_json_or_empty(folder / VERDICT)
     counts = verdict.get("trials")
     return {
         "folder": folder,
         "name": str(verdict.get("study", folder.name)),
         "counts": ", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         "candidates": _candidates(folder, verdict),
-        "best": read_text(folder / BEST),
+        "best": read_text_or_empty(folder / BEST),
         "command": "\n".join(read_commands(folder, BEST)),
         "trials": _trials(folder / TRIALS),
         "pictures": embed(sorted(folder.glob("*.png"))),

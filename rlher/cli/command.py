@@ -6,9 +6,9 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, dotted_keys
+from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS
-from rlher.config.training import all_train_keys
+from rlher.config.training import all_train_fields
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Command:
     @functools.cached_property
     def keys(self) -> dict[str, Field]:
         """Its config keys, with those of every algorithm and environment."""
-        keys = dotted_keys(self.schema)
+        keys = fields_by_key(self.schema)
         if "algo" in self.groups:
-            keys |= {key: field for key, field in all_train_keys().items() if key.startswith("algo.")}
-        return keys | (dotted_keys(EnvConfig, "env.") if "env" in self.groups else {})
+            keys |= {key: field for key, field in all_train_fields().items() if key.startswith("algo.")}
+        return keys | (fields_by_key(EnvConfig, "env.") if "env" in self.groups else {})
 
     @property
     def positional(self) -> Field | None:

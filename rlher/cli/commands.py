@@ -67,12 +67,12 @@ def resume(config: ResumeConfig, command_line: str) -> None:
     print_result(*resume_run(config, command_line))
 
 
-def train_sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> int:
+def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
-    from rlher.core.reading import read_json
+    from rlher.core.reading import read_json_or_empty
     from rlher.jobs.sweep import train_sweep
     from rlher.run.result import Status
     from rlher.run.run_folder import RESULT
@@ -82,7 +82,7 @@ def train_sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> int:
     if runs[0].config.json:
         for run in runs:
             if run.folder:
-                print(json.dumps({"run": str(run.folder), **read_json(run.folder / RESULT)}))
+                print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT)}))
     elif folders and not interrupted:
         compare(CompareConfig(runs=folders), "")
     return EXIT_INTERRUPTED if interrupted else max(run.error.exit_code if run.error else 0 for run in runs)
@@ -116,9 +116,9 @@ def evaluate(config: EvaluateConfig, command_line: str) -> None:
     :raises UserError: the run, or a readable model in it, does not exist.
     """
     from rlher.evaluation.metrics import format_summary
-    from rlher.evaluation.models import choose_model
+    from rlher.evaluation.models import find_model
 
-    chosen = choose_model(config)
+    chosen = find_model(config)
     note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
@@ -220,7 +220,7 @@ def check(config: CheckConfig, command_line: str) -> int:
 
     result = check_goal_env(config.env, config.seed)
     if config.json:
-        print(json.dumps(result.to_json()))
+        print(json.dumps(result.to_dict()))
     else:
         _print_check(result)
     return EXIT_FAILED if result.errors else 0
@@ -242,7 +242,7 @@ def list_names(config: ListConfig, command_line: str) -> None:
 def _print_check(result: "CheckResult") -> None:
     from rlher.config.override_syntax import override_text  # imports Hydra, which takes 0.1 s
 
-    values = result.to_json()
+    values = result.to_dict()
     keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}
     properties = values["spaces"] | keys
     width = max(map(len, properties))
@@ -268,7 +268,7 @@ COMMANDS = Registry(
         "plot": Command("plot", plot),
         "report": Command("report", report),
         "resume": Command("resume", resume, make_config=resume_config),
-        "train": Command("train", train, sweep=train_sweep_runs),
+        "train": Command("train", train, sweep=train_multirun),
     },
 )
 """Every command by name."""

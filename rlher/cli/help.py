@@ -10,7 +10,7 @@ from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
-from rlher.config.key import default_of, takes_list, values_by_key
+from rlher.config.key import default_of, iter_keys, takes_list
 from rlher.config.override_syntax import override_text
 from rlher.config.overrides import names_in_group
 from rlher.core.console import output_width
@@ -74,7 +74,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
-        for key, field, value in values_by_key(_config_for_help(command, argv)):
+        for key, field, value in iter_keys(_config_for_help(command, argv)):
             lines.append(_entry(key, 34, f"{field.metadata['text']}{_default_and_choices(field, value)}"))
     return "\n".join([*lines, "", OTHER_FLAGS])
 

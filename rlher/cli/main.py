@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import rlher.core.gc_threshold
 from rlher.cli import completion
 from rlher.cli.commands import COMMANDS
-from rlher.config.key import shown_value, values_by_key
+from rlher.config.key import iter_keys, shown_value
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
@@ -111,7 +111,7 @@ def run_command(line: "CommandLine") -> int:
         return command.sweep(line.combinations())
     configs = line.configs()
     if line.prints_config:
-        values = {key: shown_value(field, value) for key, field, value in values_by_key(configs[0])}
+        values = {key: shown_value(field, value) for key, field, value in iter_keys(configs[0])}
         print(dump_yaml(unflatten(values)), end="")
         return 0
     codes = []

@@ -73,10 +73,10 @@ def translate_hyperparameters(words: list[str]) -> tuple[dict[str, Any], list[st
     """
     parameters = [match.groups() for match in map(PARAMETER.fullmatch, words) if match]
     others = [word for word in words if not PARAMETER.fullmatch(word)]  # -params batch_size:64 seed=1
-    return by_config_key({name: read_python(text) for name, text in parameters}), others
+    return to_config_keys({name: parse_python_literal(text) for name, text in parameters}), others
 
 
-def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+def to_config_keys(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return RL Zoo's hyperparameters by config key.
 
     :raises UserError: one has a value that rlher does not have.
@@ -96,7 +96,7 @@ def by_config_key(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
             value = None
         if name == "learning_rate" and str(value).startswith("lin_"):
             translation["algo.learning_rate_schedule"] = "linear"
-            value = read_python(value.removeprefix("lin_"))
+            value = parse_python_literal(value.removeprefix("lin_"))
         section, dot, rest = name.partition(".")
         prefix = SECTIONS_OF_DICTS.get(section, f"algo.{section}")
         key = KEYS_OF_HYPERPARAMETERS.get(name, f"{prefix}{dot}{rest}")
@@ -127,12 +127,14 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
         sb3_defaults |= NOT_IN_SB3 | {"net_arch": NET_ARCH_OF_SB3.get(algo, [256, 256])}
         defaults = {name: value for name, value in sb3_defaults.items() if name in names}
-    values = {str(name): read_python(value) if isinstance(value, str) else value for name, value in entry.items()}
-    require_trusted_code(path, expand_overrides(by_config_key(values)), trusts_code(overrides))
-    return {"recipe": None, "normalize.enabled": False, **by_config_key(defaults | values)}
+    values: dict[str, Any] = {}
+    for name, value in entry.items():
+        values[str(name)] = parse_python_literal(value) if isinstance(value, str) else value
+    require_trusted_code(path, expand_overrides(to_config_keys(values)), trusts_code(overrides))
+    return {"recipe": None, "normalize.enabled": False, **to_config_keys(defaults | values)}
 
 
-def read_python(text: str) -> Any:
+def parse_python_literal(text: str) -> Any:
     """Return the value of a Python expression as RL Zoo writes it, such as ``dict(net_arch=[64, 64])``.
 
     Names and all other expressions stay text. Nothing is executed.

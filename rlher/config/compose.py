@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
-from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env, read_mapping
+from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env_file, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, validate, values_by_key
+from rlher.config.key import flat_values, iter_keys, validate
 from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
@@ -62,7 +62,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     file = find_conf_file("env", name)
     if file is None:
         return EnvConfig(name)
-    config = read_env(file)
+    config = read_env_file(file)
     if is_yaml_path(name):
         require_trusted_code(file, flat_values(config, "env."), trust_code)
     return config
@@ -74,7 +74,7 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     :raises UserError: there is no such recipe, it does not fit the algorithm, it sets a key of the command line, or it
         names code that is not trusted.
     """
-    keys = {key: field for key, field, _ in values_by_key(config)}
+    keys = {key: field for key, field, _ in iter_keys(config)}
     recipe = dict(flatten_sections(_read_recipe(name), keys))
     for key in recipe:
         if key in keys and keys[key].metadata.get("command_line_only"):  # with trust_code a file would trust itself
@@ -103,7 +103,7 @@ def _read_recipe(name: str) -> dict[str, Any]:
     return recipe
 
 
-def with_overrides(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
+def compose_resume(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.

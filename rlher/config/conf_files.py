@@ -35,10 +35,10 @@ def find_conf_file(group: str, name: str) -> Path | None:
 
 def read_env_config(name: str) -> EnvConfig:
     """Return the config of the environment of ``conf/env/<name>.yaml``."""
-    return read_env(conf_files("env")[name])
+    return read_env_file(conf_files("env")[name])
 
 
-def read_env(path: Path) -> EnvConfig:
+def read_env_file(path: Path) -> EnvConfig:
     """Return the config of an environment from its YAML file.
 
     :raises UserError: the file cannot be read, or has an unknown key or an invalid value.

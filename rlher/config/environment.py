@@ -35,7 +35,7 @@ class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
     id: str = result_key("", "registered id, as for gymnasium.make")
-    name: str = result_key("", "name in the path of the run folder; empty: the id", ignored_for=["recipe"])
+    name: str = result_key("", "name in the path of the run folder; empty: the id", excluded_from=["recipe"])
     description: str = config_key("", "one line for `rlher list envs`")
     actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
     modules: list[str] = code_key([], "modules to import first, which register environments")
@@ -78,7 +78,7 @@ class EnvConfig:
         return 2 if self.relay.enabled else 1
 
     @property
-    def step_timeout_seconds(self) -> float | None:
+    def resolved_step_timeout(self) -> float | None:
         """Time limit of a step or reset in a worker process, in seconds; None: no limit."""
         return 300.0 if self.step_timeout is None else self.step_timeout or None
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rlher.core.errors import UserError, did_you_mean
 
-Purpose = Literal["experiment", "grouping", "recipe", "resume"]
-"""Reasons for which the values of two runs are compared or written.
+Comparison = Literal["experiment", "grouping", "recipe", "resume"]
+"""Comparisons of the values of two runs.
 
-``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_experiment`; ``grouping``: tell
+``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run`; ``grouping``: tell
 agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with
 other values.
 """
@@ -58,16 +58,16 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, "matters_for": (), **rules})
+    return _declare(default, {"text": text, "comparisons": (), **rules})
 
 
-def result_key(default: Any, text: str, ignored_for: Sequence[Purpose] = (), **rules: Unpack[KeyRules]) -> Any:
+def result_key(default: Any, text: str, excluded_from: Sequence[Comparison] = (), **rules: Unpack[KeyRules]) -> Any:
     """Declare a key that changes what a training run learns or measures.
 
-    :param ignored_for: purposes for which its value does not matter; it does for all others.
+    :param excluded_from: comparisons to which its value does not matter; it does to all others.
     """
-    matters_for = [purpose for purpose in get_args(Purpose) if purpose not in ignored_for]
-    return _declare(default, {"text": text, "matters_for": matters_for, **rules})
+    comparisons = [comparison for comparison in get_args(Comparison) if comparison not in excluded_from]
+    return _declare(default, {"text": text, "comparisons": comparisons, **rules})
 
 
 code_key = functools.partial(result_key, may_name_code=True)
@@ -119,36 +119,36 @@ def takes_text(field: Field) -> bool:
     return field.type in (str, str | None, list[str])
 
 
-def values_by_key(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
+def iter_keys(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
     """Yield the dotted keys of a config and of its sections, each with its field and its value."""
     for field in fields(config):
         key = prefix + field.name
         value = getattr(config, field.name)
         if is_dataclass(value):
-            yield from values_by_key(value, f"{key}.")
+            yield from iter_keys(value, f"{key}.")
         else:
             yield key, field, value
 
 
 def flat_values(config: Any, prefix: str = "") -> dict[str, Any]:
     """Return the values of a config and of its sections by dotted key."""
-    return {key: value for key, _, value in values_by_key(config, prefix)}
+    return {key: value for key, _, value in iter_keys(config, prefix)}
 
 
-def dotted_keys(schema: type, prefix: str = "") -> dict[str, Field]:
+def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
-    return {key: field for key, field, _ in values_by_key(schema(), prefix)}
+    return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key that matter for one of these purposes.
+def compared_values(config: Any, *comparisons: Comparison) -> dict[str, Any]:
+    """Return the values of a config by dotted key that matter to one of these comparisons.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
-        for key, field, value in values_by_key(config)
-        if not set(purposes).isdisjoint(field.metadata["matters_for"])
+        for key, field, value in iter_keys(config)
+        if not set(comparisons).isdisjoint(field.metadata["comparisons"])
     }
 
 
@@ -173,7 +173,7 @@ def validate(config: Any) -> None:
 
     A section with further rules has a method ``validate``.
     """
-    for key, field, value in values_by_key(config):
+    for key, field, value in iter_keys(config):
         if value is not None:
             _validate_value(key, value, field)
     for part in (config, *(getattr(config, field.name) for field in fields(config))):

@@ -7,7 +7,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
-from rlher.config.training import all_train_keys
+from rlher.config.training import all_train_fields
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten_sections
 from rlher.her import STRATEGIES
@@ -32,7 +32,7 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key, value in sorted(flatten_sections(overrides, all_train_keys()), key=lambda pair: pair[0] not in GROUPS):
+    for key, value in sorted(flatten_sections(overrides, all_train_fields()), key=lambda pair: pair[0] not in GROUPS):
         values |= _replace_short_form(key, value)
     return values
 

@@ -8,13 +8,13 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_key, config_key, dotted_keys, result_key, section
+from rlher.config.key import MAX_SEED, MAX_STEPS, Comparison, code_key, config_key, fields_by_key, result_key, section
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
 """Classes by the value of ``logger``, which is also the name of their package."""
 
-DEFAULT_EVALUATIONS = 20
+DEFAULT_N_EVALUATIONS = 20
 """Number of evaluations of a run if ``eval.freq`` is null."""
 
 
@@ -44,13 +44,13 @@ class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
     freq: int | None = result_key(
-        None, f"steps between evaluations; null: {DEFAULT_EVALUATIONS} in a run", low=1, ignored_for=["grouping"]
+        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, excluded_from=["grouping"]
     )
-    episodes: int = result_key(20, "episodes per evaluation", low=1, ignored_for=["grouping"])
+    episodes: int = result_key(20, "episodes per evaluation", low=1, excluded_from=["grouping"])
     final_episodes: int = result_key(
-        100, "episodes of the final evaluation, on other seeds", low=1, ignored_for=["grouping", "resume"]
+        100, "episodes of the final evaluation, on other seeds", low=1, excluded_from=["grouping", "resume"]
     )
-    seed: int = result_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, ignored_for=["grouping", "recipe"])
+    seed: int = result_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, excluded_from=["grouping", "recipe"])
     workers: int | None = config_key(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = config_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -63,7 +63,7 @@ class CheckpointConfig:
         10_000,
         "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
         low=1,
-        ignored_for=["grouping", "recipe"],
+        excluded_from=["grouping", "recipe"],
     )
     minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -77,13 +77,13 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = result_key(0, "seed of all random numbers", low=0, high=MAX_SEED, ignored_for=["grouping", "recipe"])
+    seed: int = result_key(0, "seed of all random numbers", low=0, high=MAX_SEED, excluded_from=["grouping", "recipe"])
     total_timesteps: int = result_key(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        ignored_for=["grouping", "resume"],
+        excluded_from=["grouping", "resume"],
     )
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
@@ -99,12 +99,15 @@ class TrainConfig:
     recipe: str | None = result_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        ignored_for=["experiment", "grouping", "recipe"],  # a resumed run keeps its config, so it cannot have another
+        # A resumed run keeps its config, so it cannot have another.
+        excluded_from=["experiment", "grouping", "recipe"],
         command_line_only=True,
     )
-    init_from: str | None = result_key(None, "run folder or model file to start from", ignored_for=["recipe"])
+    init_from: str | None = result_key(None, "run folder or model file to start from", excluded_from=["recipe"])
     callbacks: list[Any] = code_key(
-        [], "callbacks of Stable-Baselines3: module:Class or {module:Class: {argument: value}}", ignored_for=["resume"]
+        [],
+        "callbacks of Stable-Baselines3: module:Class or {module:Class: {argument: value}}",
+        excluded_from=["resume"],
     )  # a run that a callback ended goes on without it
     trust_code: bool = config_key(
         False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
@@ -183,20 +186,21 @@ LAUNCHER_KEYS = [field.name for field in fields(LauncherConfig) if field not in 
 
 
 @functools.cache
-def all_train_keys() -> Mapping[str, Field]:
+def all_train_fields() -> Mapping[str, Field]:
     """Return the fields of :class:`TrainConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
-    keys = dotted_keys(TrainConfig)
+    keys = fields_by_key(TrainConfig)
     for algorithm in ALGORITHMS.values():
-        keys |= dotted_keys(algorithm.config, "algo.")
+        keys |= fields_by_key(algorithm.config, "algo.")
     return keys
 
 
 @functools.cache
-def keys_that_name_code() -> Mapping[str, Field]:
+def fields_that_name_code() -> Mapping[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in all_train_keys().items() if field.metadata.get("may_name_code")}
+    return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
 
 
-def irrelevant_keys(purpose: Purpose) -> tuple[str, ...]:
-    """Return the dotted keys of a training run whose values do not matter for a purpose."""
-    return tuple(key for key, field in all_train_keys().items() if purpose not in field.metadata["matters_for"])
+def keys_excluded_from(comparison: Comparison) -> tuple[str, ...]:
+    """Return the dotted keys of a training run whose values do not matter to a comparison."""
+    fields = all_train_fields()
+    return tuple(key for key, field in fields.items() if comparison not in field.metadata["comparisons"])

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.key import takes_list
-from rlher.config.training import keys_that_name_code
+from rlher.config.training import fields_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
-from rlher.core.reading import read_text
+from rlher.core.reading import read_text_or_empty
 from rlher.core.writing import sync
 
 SIGNATURE_PREFIX = "# signature: "
@@ -66,10 +66,10 @@ def _named_code(key: str, value: Any) -> list[Any]:
     """
     if key == "env.id":
         return [value] if ":" in str(value) else []  # module:Id
-    known = next((name for name in keys_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
+    known = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
     if known is None:
         return []
-    if takes_list(field := keys_that_name_code()[known]):
+    if takes_list(field := fields_that_name_code()[known]):
         return [value] if value else []
     below = key.removeprefix(known).lstrip(".")  # `her.goal_mix.module:name` sets an entry of a mapping
     values = [below if ":" in below else None, *leaves(value)]
@@ -95,7 +95,7 @@ def sign(text: str, folder: Path) -> str:
 
 def is_signed(path: Path) -> bool:
     """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
-    text, prefix, digest = read_text(path).rpartition(SIGNATURE_PREFIX)
+    text, prefix, digest = read_text_or_empty(path).rpartition(SIGNATURE_PREFIX)
     with contextlib.suppress(OSError, RuntimeError):
         return bool(prefix) and hmac.compare_digest(_digest(text, path.parent).encode(), digest.strip().encode())
     return False

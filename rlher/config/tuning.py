@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlher.config.key import config_key
-from rlher.config.training import DEFAULT_EVALUATIONS, LauncherConfig
+from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
 
@@ -73,7 +73,7 @@ class OptimizeConfig(LauncherConfig):
     @property
     def n_evaluations(self) -> int:
         """Number of evaluations of a trial's run."""
-        return self.total_timesteps // self.eval.freq if self.eval.freq else DEFAULT_EVALUATIONS
+        return self.total_timesteps // self.eval.freq if self.eval.freq else DEFAULT_N_EVALUATIONS
 
     def validate(self) -> None:
         """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""

@@ -1,7 +1,7 @@
 """Reading files that may come from someone else: size limits, no code executed.
 
-One function reads each kind of file: :func:`read_text`, :func:`read_json`, :func:`read_yaml`, :func:`read_table`,
-:func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is appended to,
+One function reads each kind of file: :func:`read_text_or_empty`, :func:`read_json_or_empty`, :func:`read_yaml`,
+:func:`read_table`, :func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is appended to,
 :func:`require_safe_to_write` checks its path.
 """
 
@@ -64,7 +64,7 @@ def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
         raise ValueError(f"its {status.st_size:,} bytes are more than {max_bytes:,}")
 
 
-def read_text(path: Path) -> str:
+def read_text_or_empty(path: Path) -> str:
     """Return the text of a file, ``""`` if it is missing or unreadable.
 
     Bytes that are not UTF-8 are replaced.
@@ -76,10 +76,10 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json_or_empty(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, empty if the file is missing or holds no object."""
     try:
-        value = json.loads(read_text(path))
+        value = json.loads(read_text_or_empty(path))
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -6,7 +6,7 @@ Each kind of process has its own answer:
 - a sweep or a search stops its jobs, and a job that gets SIGTERM ends: :func:`interrupt_on_stop_signals`;
 - a worker, which may have to answer once more, does nothing: :func:`leave_signals_to_main_process`;
 - the fork server, which outlives its workers because it collects their exit status, gets none:
-  :func:`blocked_run_signals`.
+  :func:`blocked_stop_signals`.
 """
 
 import signal
@@ -19,7 +19,7 @@ from typing import Any
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM: 128 + SIGINT, as in shells."""
 
-RUN_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that a terminal or a batch system sends to every process of a run."""
 
 
@@ -40,7 +40,8 @@ class InterruptRequest:
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
         in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to do this
-        caught = [number for number in RUN_SIGNALS if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
+        not_ignored = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        caught = not_ignored if in_main_thread else []
         before = {number: signal.signal(number, self._handle) for number in caught}
         try:
             yield
@@ -79,15 +80,15 @@ def leave_signals_to_main_process() -> None:
 
     They are neither blocked nor ignored, because a simulator started from this process would inherit that.
     """
-    for number in RUN_SIGNALS:
+    for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, RUN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 @contextmanager
-def blocked_run_signals() -> Iterator[None]:
+def blocked_stop_signals() -> Iterator[None]:
     """Block the signals of a run within the block, for a process that is started there."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, RUN_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:

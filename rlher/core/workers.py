@@ -7,7 +7,7 @@ A worker holds one object, its *service*, and calls the methods that it is asked
             return one + two
 
     worker = Worker(Adder)                # `Adder()` runs in the new process
-    worker.receive(BUILD_SECONDS)         # None; raises what `Adder()` raised
+    worker.receive(BUILD_TIMEOUT)         # None; raises what `Adder()` raised
     worker.send("add", 1, 2)
     worker.receive(10.0)                  # 3; raises what `add` raised, or WorkerLost
     close_workers([worker])               # calls `close()` of the service, if it has one
@@ -34,12 +34,12 @@ from typing import Any
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.signals import blocked_run_signals, leave_signals_to_main_process
+from rlher.core.signals import blocked_stop_signals, leave_signals_to_main_process
 
-BUILD_SECONDS = 300.0
+BUILD_TIMEOUT = 300.0
 """Time limit for a new worker to import and build its service."""
 
-CLOSE_SECONDS = 5.0
+CLOSE_TIMEOUT = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
 REPORT_SECONDS = 0.1
@@ -68,7 +68,7 @@ class Worker:
             self.process.start()
         other.close()
         # Without this finalizer, a program that ends would wait for its workers.
-        self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_SECONDS), exitpriority=0)
+        self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_TIMEOUT), exitpriority=0)
 
     def send(self, method: str, *arguments: Any) -> None:
         """Ask for a call of a method of the service; :meth:`receive` returns its result.
@@ -170,8 +170,8 @@ def _without_main_module() -> Iterator[None]:
 
 
 def close_workers(workers: Sequence[Worker]) -> None:
-    """End workers after their current calls, and kill those that need more than :data:`CLOSE_SECONDS`."""
-    deadline = time.monotonic() + CLOSE_SECONDS
+    """End workers after their current calls, and kill those that need more than :data:`CLOSE_TIMEOUT`."""
+    deadline = time.monotonic() + CLOSE_TIMEOUT
     try:
         for worker in workers:
             worker.disconnect()
@@ -208,7 +208,7 @@ def start_fork_server(modules: Sequence[str] = ()) -> None:
 
     multiprocessing.set_forkserver_preload(list(modules))
     resource_tracker.ensure_running()  # otherwise the fork server starts the tracker, which unblocks the signals
-    with blocked_run_signals():
+    with blocked_stop_signals():
         forkserver.ensure_running()
 
 
@@ -275,5 +275,5 @@ def _end(pipe: Connection, process: Any, seconds: float) -> None:
     process.join(seconds)
     if process.exitcode is None:
         process.kill()
-        process.join(CLOSE_SECONDS)  # limited: a process that waits for a lost disk cannot be killed
+        process.join(CLOSE_TIMEOUT)  # limited: a process that waits for a lost disk cannot be killed
     pipe.close()

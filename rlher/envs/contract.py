@@ -61,7 +61,7 @@ class CheckResult:
         """Return the findings that forbid training."""
         return [finding for finding in self.findings if finding.level == "error"]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as ``rlher check --json`` prints it."""
         return {
             "env": self.config.id,

@@ -55,7 +55,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.Env:
     """Return an environment with relay sub-goals.
 
-    :raises UserError: ``reward_range`` is open, or ``relay`` does not fit the environment.
+    :raises UserError: ``reward_range`` has an unknown end, or ``relay`` does not fit the environment.
     """
     low, high = config.reward_range or (None, None)
     if low is None or high is None:

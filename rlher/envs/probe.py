@@ -1,4 +1,4 @@
-"""Random episodes of an environment, and the properties they show that its config leaves open."""
+"""Random episodes of an environment, and the properties they show that are null in its config."""
 
 import time
 from dataclasses import replace

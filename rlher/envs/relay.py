@@ -108,7 +108,7 @@ def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: boo
     }
 
 
-def task_space(space: spaces.Dict, relay: "RelayConfig") -> spaces.Dict:
+def without_hand_goal(space: spaces.Dict, relay: "RelayConfig") -> spaces.Dict:
     """Return the observation space without the parts that :class:`RelayGoals` adds."""
     goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)
     return spaces.Dict({**space.spaces, "achieved_goal": goal, "desired_goal": goal})

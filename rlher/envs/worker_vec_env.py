@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices,
 
 from rlher.config.environment import EnvConfig
 from rlher.core.rng import set_random_seed
-from rlher.core.workers import BUILD_SECONDS, Worker, close_workers, report_progress
+from rlher.core.workers import BUILD_TIMEOUT, Worker, close_workers, report_progress
 
 
 class EnvService:
@@ -85,7 +85,7 @@ class WorkerVecEnv(VecEnv):
         self, build: Callable[[], gym.Env], reward_env: gym.Env, seeds: Sequence[int], config: EnvConfig, processes: int
     ) -> None:
         self.reward_env = reward_env
-        self._step_timeout = config.step_timeout_seconds
+        self._step_timeout = config.resolved_step_timeout
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
         self._parts = [slice(part[0], part[-1] + 1) for part in parts]
         """Environments of each worker."""
@@ -95,7 +95,7 @@ class WorkerVecEnv(VecEnv):
                 service = partial(EnvService, build, seeds[part])
                 self.workers.append(Worker(service, f"{config.id}: the process of an environment"))
             for worker in self.workers:
-                worker.receive(BUILD_SECONDS)
+                worker.receive(BUILD_TIMEOUT)
             super().__init__(len(seeds), reward_env.observation_space, reward_env.action_space)
         except BaseException:
             self.close()

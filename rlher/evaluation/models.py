@@ -27,7 +27,7 @@ from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import summarize
 from rlher.evaluation.rollout import Episode, OnStep, Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 
 def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
@@ -78,7 +78,7 @@ class RunModel:
     """A model of a run, or of an agent that comes with rlher.
 
     :param run: its run folder; agents that come with rlher lie in one, too.
-    :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model` returns it.
+    :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model_name` returns it.
     :param bundled_name: name of an agent that comes with rlher; None: a run.
     :param deterministic: deterministic actions, not sampled ones.
     :param device: torch device of the model.
@@ -102,7 +102,7 @@ class RunModel:
         :raises UserError: there is no such model, or it is damaged.
         """
         steps_text = f"after {model_file.read_timesteps(self.run.model_path(self.model_name)):,} steps"
-        return f"{self.model_name} model, {steps_text}" if self.model_name in MODELS else f"model {steps_text}"
+        return f"{self.model_name} model, {steps_text}" if self.model_name in MODEL_FILES else f"model {steps_text}"
 
     @property
     def identity(self) -> dict[str, str]:
@@ -137,7 +137,7 @@ class RunModel:
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
-def choose_model(config: PlayConfig) -> RunModel:
+def find_model(config: PlayConfig) -> RunModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.

@@ -14,7 +14,7 @@ from functools import partial
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.workers import BUILD_SECONDS, RestartLimit, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_TIMEOUT, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.evaluation.metrics import Summary, summarize
 from rlher.evaluation.models import load_model, make_policy, play_in_new_env
 from rlher.evaluation.rollout import Episode, OnStep
@@ -23,11 +23,11 @@ EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
 
 
-EpisodeFutures = list[Future[list[Episode]]]
+BatchFutures = list[Future[list[Episode]]]
 """The episodes of each batch of an evaluation."""
 
 
-def wait_for_summary(evaluation: EpisodeFutures) -> Summary:
+def wait_for_summary(evaluation: BatchFutures) -> Summary:
     """Wait for the episodes and return their metrics.
 
     :raises RunError: the environment failed, or its processes were lost too often.
@@ -72,7 +72,7 @@ class EvaluationWorkers:
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
 
-    def start(self, model_content: bytes, episodes: int, seed: int) -> EpisodeFutures:
+    def start(self, model_content: bytes, episodes: int, seed: int) -> BatchFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
@@ -113,7 +113,7 @@ class EvaluationWorkers:
                     raise CancelledError
                 worker.send("play", model_content, missing)
                 # The environment is built before the first step.
-                worker.receive(env.step_timeout_seconds, on_episode, extra_seconds=BUILD_SECONDS)
+                worker.receive(env.resolved_step_timeout, on_episode, extra_seconds=BUILD_TIMEOUT)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._is_closed:
@@ -131,5 +131,5 @@ class EvaluationWorkers:
         if thread not in self._workers:
             name = f"{self._config.env.id}: the process of the evaluation"
             self._workers[thread] = Worker(partial(EvaluationService, self._config), name)
-            self._workers[thread].receive(BUILD_SECONDS)
+            self._workers[thread].receive(BUILD_TIMEOUT)
         return self._workers[thread]

@@ -28,7 +28,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import note
 from rlher.core.errors import require_package
 from rlher.core.nested import leaves
-from rlher.core.reading import finite_float, read_json
+from rlher.core.reading import finite_float, read_json_or_empty
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
 from rlher.core.writing import as_write_error, display_path, write_json
@@ -200,7 +200,7 @@ def _final_evaluation(chosen: RunModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.seed + FINAL_SEED_OFFSET
-    result = read_json(chosen.run.folder / RESULT)
+    result = read_json_or_empty(chosen.run.folder / RESULT)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     if isinstance(summary, dict):
         values = {name: value for name, value in summary.items() if finite_float(value) is not None}

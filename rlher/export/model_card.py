@@ -10,7 +10,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.errors import as_read_error
 from rlher.core.nested import unflatten
-from rlher.core.reading import dump_yaml, read_json
+from rlher.core.reading import dump_yaml, read_json_or_empty
 from rlher.evaluation.metrics import format_cells
 from rlher.run.run_folder import METADATA, RunFolder, read_commands
 
@@ -66,7 +66,7 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_json(run.folder / METADATA)
+    meta = read_json_or_empty(run.folder / METADATA)
     with as_read_error(run.folder / METADATA):
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]

@@ -24,7 +24,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from rlher.core.errors import UserError, as_read_error
-from rlher.core.reading import MAX_COMPRESSION, read_json, require_regular_file
+from rlher.core.reading import MAX_COMPRESSION, read_json_or_empty, require_regular_file
 from rlher.core.writing import as_write_error
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL
 from rlher.her.trajectories import Trajectory
@@ -73,7 +73,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
     import minari  # takes a while, and few runs have demonstrations
 
     folder = find_dataset(dataset)
-    metadata = read_json(folder / DATASET_METADATA)
+    metadata = read_json_or_empty(folder / DATASET_METADATA)
     if metadata.get("data_format", "hdf5") != "hdf5":
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
@@ -220,7 +220,7 @@ def write_dataset(
         with tempfile.TemporaryDirectory(dir=folder.parent.absolute(), prefix=f".{folder.name}.") as temporary:
             # Minari joins the parts of a relative path twice, so this one is absolute.
             data = Path(temporary) / "data"
-            _require_space(Path(temporary), episodes)
+            _require_disk_space(Path(temporary), episodes)
             spec = _describable_spec(env, max_episode_steps)
             storage = MinariStorage.new(data, env.observation_space, env.action_space, spec, jpeg_encoding=False)
             storage.update_episodes(episodes)
@@ -229,7 +229,7 @@ def write_dataset(
             shutil.move(data, folder / "data")
 
 
-def _require_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
+def _require_disk_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
     """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
     arrays = [array for episode in episodes for array in (*episode.observations.values(), episode.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
@@ -251,7 +251,7 @@ def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | 
     return spec
 
 
-def new_folder(output: str, name: str) -> Path:
+def new_dataset_path(output: str, name: str) -> Path:
     """Return the folder of a new dataset.
 
     :param output: the folder itself if it ends with a version, such as ``demos/pick-v0``; else one of datasets.

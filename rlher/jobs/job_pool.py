@@ -51,7 +51,7 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
             if pool.running:
                 print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
             pool.stop()
-            jobs.on_stop()
+            jobs.on_interrupt()
             table.update()
             raise
         table.update()
@@ -71,7 +71,7 @@ class Pool:
         self.size = config.workers
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
-        self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_here
+        self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_locally
         self._threads = ThreadPoolExecutor(config.workers)
         self.running: dict[Future, Job] = {}
 
@@ -100,7 +100,7 @@ class Pool:
                 job.kill()
 
 
-def _run_here(job: Job) -> None:
+def _run_locally(job: Job) -> None:
     """Run a job in a worker process of this machine, and wait for its end.
 
     The worker has no service; the job is its ``build``.
@@ -116,7 +116,7 @@ def _run_here(job: Job) -> None:
 
 def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
     """Run a job in a task of a Ray cluster, and wait for its end."""
-    task = ray.remote(**options)(_call_in).remote(os.getcwd(), job.function, job.log)
+    task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
     # Ray sends SIGINT to the task. A run ends after its step at the first one, and at once at a second one.
     job.interrupt = cache(partial(ray.cancel, task))
     job.kill = partial(ray.cancel, task, force=True)
@@ -150,7 +150,7 @@ def _stop_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _call_in(folder: str, function: Callable[[], None], log: Path) -> None:
+def _call_in_folder(folder: str, function: Callable[[], None], log: Path) -> None:
     """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
     if os.path.isdir(folder):
         os.chdir(folder)

@@ -71,7 +71,7 @@ class JobSource(ABC):
         """
 
     @abstractmethod
-    def on_stop(self) -> None:
+    def on_interrupt(self) -> None:
         """Record that the running jobs were stopped."""
 
     @abstractmethod

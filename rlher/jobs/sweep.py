@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose
-from rlher.config.key import compared_values, values_by_key
+from rlher.config.key import compared_values, iter_keys
 from rlher.config.override_syntax import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.reading import read_json, read_text
+from rlher.core.reading import read_json_or_empty, read_text_or_empty
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.jobs.job_pool import Pool, run_jobs
@@ -35,7 +35,7 @@ from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import JOB_MODULES, train_run
 
-UNLOCK_SECONDS = 60
+UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
 WAITING, RUNNING = "waiting", "running"
@@ -64,7 +64,7 @@ class SweepRun:
     def folder(self) -> Path | None:
         """Its run folder, which the worker creates."""
         if self._folder is None and self.state != WAITING:
-            self._folder = lookup.find_experiment(self.config)
+            self._folder = lookup.find_run(self.config)
         return self._folder
 
     @property
@@ -83,8 +83,8 @@ class SweepRun:
         if self.folder is None:
             return {}
         if self.state is Status.FINISHED:
-            return read_json(self.folder / RESULT)
-        rows = list(csv.DictReader(io.StringIO(read_text(self.folder / EVALUATIONS))))
+            return read_json_or_empty(self.folder / RESULT)
+        rows = list(csv.DictReader(io.StringIO(read_text_or_empty(self.folder / EVALUATIONS))))
         return rows[-1] if rows else {}
 
     def row(self) -> ProgressRow:
@@ -120,7 +120,7 @@ class SweepJobs(JobSource):
         """Yield waiting runs."""
         for run in [run for run in self.runs if run.state == WAITING][:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_job, run.config, run.command_line), run.log_path)
+            yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended; it also failed if its process was killed."""
@@ -128,7 +128,7 @@ class SweepJobs(JobSource):
         if error:
             run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))
 
-    def on_stop(self) -> None:
+    def on_interrupt(self) -> None:
         """Mark the running runs as interrupted."""
         for run in self.runs:
             run.state = Status.INTERRUPTED if run.state == RUNNING else run.state
@@ -146,9 +146,9 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     :raises UserError: a config or the launcher cannot be used.
     """
     config = compose(LauncherConfig, overrides[0])
-    runs = sweep_runs(overrides)
+    runs = compose_sweep(overrides)
     for run in runs:
-        folder = lookup.find_experiment(run.config)
+        folder = lookup.find_run(run.config)
         if folder and lookup.is_finished(folder):
             run.state = Status.FINISHED
     waiting = [run for run in runs if run.state == WAITING]
@@ -177,7 +177,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     return runs, False
 
 
-def sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
+def compose_sweep(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
     Of runs with the same experiment in the same folder, the first one counts.
@@ -199,14 +199,14 @@ def sweep_runs(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
     return list(runs.values())
 
 
-def train_job(config: TrainConfig, command_line: str) -> None:
+def train_or_resume(config: TrainConfig, command_line: str) -> None:
     """Train a run in a worker, or resume it if it has a folder.
 
     :param command_line: its command line, for the run folder.
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
-    folder = lookup.find_experiment(config)
+    folder = lookup.find_run(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
     run, result = _resume(folder, config, command_line) if folder else train_run(config, command_line)
@@ -215,11 +215,11 @@ def train_job(config: TrainConfig, command_line: str) -> None:
 
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
-    with locked(folder, UNLOCK_SECONDS):  # released at once, because resuming takes it again
+    with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resuming takes it again
         pass
     changes = {"run": str(folder)} | {
         key: value
-        for key, field, value in values_by_key(config)
-        if {"experiment", "resume"}.isdisjoint(field.metadata["matters_for"])
+        for key, field, value in iter_keys(config)
+        if {"experiment", "resume"}.isdisjoint(field.metadata["comparisons"])
     }
     return resume_run(resume_config(changes), command_line)

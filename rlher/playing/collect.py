@@ -15,7 +15,7 @@ from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.make import make_env
 from rlher.evaluation.rollout import Policy, play_episodes, track_episodes
-from rlher.her.datasets import METADATA_KEY, new_folder, write_dataset
+from rlher.her.datasets import METADATA_KEY, new_dataset_path, write_dataset
 from rlher.playing.episode_sources import EpisodeSource, find_agent_or_controller
 from rlher.run.metadata import package_versions
 
@@ -37,7 +37,7 @@ def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
     with closing(make_env(source.env, training=True)) as env:
         policy = source.make_policy(env)
-        folder = new_folder(config.output, f"{source.env.label}-{source.dataset_name}")
+        folder = new_dataset_path(config.output, f"{source.env.label}-{source.dataset_name}")
         outcomes: list[bool] = []
         kept: list[EpisodeBuffer] = []
         failure: ReportedError | None = None

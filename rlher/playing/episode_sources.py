@@ -22,11 +22,11 @@ from rlher.config.command_flags import EpisodeSourceConfig
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_read_error, as_run_error, did_you_mean
-from rlher.core.reading import read_json
+from rlher.core.reading import read_json_or_empty
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.models import choose_model
+from rlher.evaluation.models import find_model
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -88,7 +88,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
-    agent = choose_model(config)
+    agent = find_model(config)
     trained = agent.run.config
     env_config = trained.env.without_training_aids()
     folder = Path() if config.agent else agent.run.folder
@@ -103,7 +103,7 @@ def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
     :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
     with as_read_error(metadata):
-        env_id, action_repeat = collected_env(read_json(metadata))
+        env_id, action_repeat = collected_env(read_json_or_empty(metadata))
     if env is None and env_id not in conf_files("env"):
         raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
     env = replace(env or read_env_config(str(env_id)), action_repeat=action_repeat).without_training_aids()

@@ -9,9 +9,9 @@ from rlher.config.key import changed_values, compared_values, flat_values
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.reading import read_json
+from rlher.core.reading import read_json_or_empty
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG, METADATA, MODELS, RESULT, RunFolder, is_locked, read_config, safe_name
+from rlher.run.run_folder import CONFIG, METADATA, MODEL_FILES, RESULT, RunFolder, is_locked, read_config, safe_name
 
 BUNDLED_AGENTS = Path(__file__).parents[1] / "bundled_agents"
 """Folder of the agents that come with rlher, by name: run folders with the weights of the policy alone."""
@@ -46,7 +46,7 @@ def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[R
     """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
 
     :param agent: name of an agent that comes with rlher, in place of ``run``.
-    :return: the model as :meth:`RunFolder.resolve_model` returns it.
+    :return: the model as :meth:`RunFolder.resolve_model_name` returns it.
     :raises UserError: there is no such run, agent or model, or its code is not trusted.
     """
     name, model = config.run, config.model
@@ -65,10 +65,10 @@ def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[R
             raise UserError(f"{file} is a model already; leave model={model} out, or give the folder of the run.")
         model = file_model
     run = open_run(name, config.logs, config.trust_code)
-    return run, run.resolve_model(model)
+    return run, run.resolve_model_name(model)
 
 
-def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
+def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     """Open the most recently started or resumed run that is not finished; the newest run if all are finished.
 
     A run that is being trained now is taken only if there is no other.
@@ -81,7 +81,7 @@ def run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     return open_run(str(latest) if latest else None, logs, trust_code)
 
 
-def find_experiment(config: TrainConfig) -> Path | None:
+def find_run(config: TrainConfig) -> Path | None:
     """Return the folder of the run with the same experiment, seed included; None if there is none.
 
     If there are several, it is the finished one, or else the one that was started last.
@@ -89,7 +89,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
     values, defaults = (compared_values(each, "experiment") for each in (config, config.defaults()))
 
     def is_same(folder: Path) -> bool:
-        recorded = read_json(folder / METADATA).get("experiment")
+        recorded = read_json_or_empty(folder / METADATA).get("experiment")
         return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
 
     folders = _run_folders(Path(config.logs), config.env.label, config.algo.label)
@@ -99,7 +99,7 @@ def find_experiment(config: TrainConfig) -> Path | None:
 
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
-    return read_json(folder / RESULT).get("status") == Status.FINISHED
+    return read_json_or_empty(folder / RESULT).get("status") == Status.FINISHED
 
 
 def _newest(logs: Path, env: str | None = None) -> Path | None:
@@ -108,7 +108,7 @@ def _newest(logs: Path, env: str | None = None) -> Path | None:
     :param env: name of its environment; None: any.
     """
     folders = _run_folders(logs, env)
-    models = [folder / name for folder in folders for name in MODELS.values() if (folder / name).exists()]
+    models = [folder / name for folder in folders for name in MODEL_FILES.values() if (folder / name).exists()]
     newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
     return newest and newest.parent
 
@@ -136,7 +136,7 @@ def _modified(path: Path) -> float:
 
 def bundled_agent_names() -> list[str]:
     """Return the names of all bundled agents, sorted."""
-    return sorted(path.parent.name for path in BUNDLED_AGENTS.glob(f"*/{MODELS['best']}"))
+    return sorted(path.parent.name for path in BUNDLED_AGENTS.glob(f"*/{MODEL_FILES['best']}"))
 
 
 def bundled_agent_folder(name: str) -> Path:

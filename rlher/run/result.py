@@ -35,7 +35,7 @@ class RunResult:
     best: dict[str, Any] | None = None
     evaluations: list[dict[str, Any]] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
         values = asdict(self) | {"model": "last"}
         final, best, _ = (values.pop(name) for name in ("final", "best", "evaluations"))

@@ -25,7 +25,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.nested import flatten_sections
-from rlher.core.reading import dump_yaml, read_text, read_yaml
+from rlher.core.reading import dump_yaml, read_text_or_empty, read_yaml
 from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
@@ -41,7 +41,7 @@ RESULT = "result.json"
 """The final evaluation and the run's status."""
 TRAINING_LOG = "progress.csv"
 """SB3's log of training."""
-MODELS = {"best": "best_model.zip", "last": "last_model.zip"}
+MODEL_FILES = {"best": "best_model.zip", "last": "last_model.zip"}
 """Model files by the values of ``model=``."""
 
 
@@ -64,9 +64,9 @@ class RunFolder:
 
     def model_path(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
-        return self.folder / MODELS.get(which, f"models/{which}.zip")
+        return self.folder / MODEL_FILES.get(which, f"models/{which}.zip")
 
-    def resolve_model(self, name: str) -> str:
+    def resolve_model_name(self, name: str) -> str:
         """Return the model that ``model=`` names, for :meth:`model_path`.
 
         :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
@@ -74,9 +74,9 @@ class RunFolder:
         :raises UserError: it is none of these, or there is no model after that number of steps.
         """
         if name == "auto":
-            return next((model for model in MODELS if self.model_path(model).exists()), "best")
+            return next((model for model in MODEL_FILES if self.model_path(model).exists()), "best")
         kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
-        if name in (*MODELS, *kept):
+        if name in (*MODEL_FILES, *kept):
             return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
         raise UserError(f"{self} has no model {name!r}; use best or last, or {steps}.")
@@ -108,7 +108,7 @@ def read_config(folder: Path) -> TrainConfig:
     :raises UserError: reading it is not permitted, or fails for another reason.
     :raises DamagedFile: it does not fit the schema.
     """
-    config, other_values = read_config_of_any_version(folder)
+    config, other_values = read_unvalidated_config(folder)
     if (algo := config.algo.name) not in ALGORITHMS:
         raise UserError(
             f"{folder / CONFIG} needs algo={algo}, which is not installed; install the package that has it."
@@ -121,7 +121,7 @@ def read_config(folder: Path) -> TrainConfig:
     return config
 
 
-def read_config_of_any_version(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
+def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
     """Return the config in a run folder, without validation, and the values that do not fit the schema.
 
     :return: the config, and by dotted key the values of keys that do not exist and values of another type.
@@ -148,7 +148,7 @@ def read_commands(folder: Path, signed: str = CONFIG) -> list[str]:
 
     :param signed: file in the folder that is signed if this user wrote it.
     """
-    return read_text(folder / COMMAND).splitlines() if is_signed(folder / signed) else []
+    return read_text_or_empty(folder / COMMAND).splitlines() if is_signed(folder / signed) else []
 
 
 def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> RunFolder:
@@ -156,7 +156,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
 
     Its number is the highest one in use plus one; runs that start at the same time get different numbers.
 
-    :param composed: the config before its open values were resolved, which identifies the experiment.
+    :param composed: the config before its ``auto`` and null values were resolved, which identifies the experiment.
     :param command_line: the command line that trains the run.
     :raises UserError: the folder cannot be written, or the config is too large.
     """

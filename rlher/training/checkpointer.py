@@ -35,13 +35,13 @@ from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 from rlher.training import checkpoint_files
-from rlher.training.evaluation_schedule import Evaluations
-from rlher.training.loggers import count_rows
+from rlher.training.evaluator import Evaluator
+from rlher.training.loggers import count_log_rows
 
 MODEL = "model.zip"
-BEST_MODEL = MODELS["best"]
+BEST_MODEL = MODEL_FILES["best"]
 BUFFER = "replay_buffer.npz"
 ENV_ACTIONS = "env_actions.npz"
 STATE = "state.json"
@@ -72,14 +72,14 @@ class Checkpointer:
     the last step are still due then. The checkpoint records how many, and the resumed run does them first.
 
     :param model: model that is trained.
-    :param evaluations: a part of a checkpoint, with the best model.
+    :param evaluator: its rows and its best model are a part of a checkpoint.
     """
 
-    def __init__(self, run: RunFolder, model: GoalAlgorithm, evaluations: Evaluations) -> None:
+    def __init__(self, run: RunFolder, model: GoalAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
         self._model = model
         self._envs: RestorableVecEnv = model.env
-        self._evaluations = evaluations
+        self._evaluator = evaluator
         self._freq = run.config.checkpoint.freq
         self._interval = math.inf if (minutes := run.config.checkpoint.minutes) is None else 60 * minutes
         self.log_rows = 0
@@ -119,7 +119,7 @@ class Checkpointer:
         :raises RunError: training diverged, or the environment failed in the evaluation.
         :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
         """
-        self._evaluations.finish_pending()
+        self._evaluator.finish_pending()
         self._due_time = time.monotonic() + self._interval
         with checkpoint_files.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
             self._write(folder)
@@ -138,14 +138,14 @@ class Checkpointer:
                 "random_actions": model.random_actions.state_dict(),
             },
             "build_number": envs.build_number,
-            "evaluations": self._evaluations.state_dict(),
+            "evaluations": self._evaluator.state_dict(),
             "rebuild_step": self._rebuild_step,
-            "log_rows": count_rows(self._run.folder),
+            "log_rows": count_log_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),  # the values that may not change
         }
         (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
-        if self._evaluations.best_model is not None:
-            (folder / BEST_MODEL).write_bytes(self._evaluations.best_model)
+        if self._evaluator.best_model is not None:
+            (folder / BEST_MODEL).write_bytes(self._evaluator.best_model)
         model.replay_buffer.save(folder / BUFFER)
         actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
         observations: Any = model._last_obs
@@ -182,10 +182,10 @@ class Checkpointer:
             setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
         model.updates_due = int(state["updates_due"])
         self._restore_generators(state["generators"])  # once more after the actions; here it shows whether it is valid
-        self._evaluations.load_state_dict(state["evaluations"])
+        self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL
-        self._evaluations.best_model = best.read_bytes() if best.exists() else None
+        self._evaluator.best_model = best.read_bytes() if best.exists() else None
         model.replay_buffer.load(folder / BUFFER)
         with open_arrays(folder / ENV_ACTIONS) as stored:
             arrays = dict(stored)

@@ -14,7 +14,7 @@ from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import InterruptRequest
-from rlher.envs.relay import add_hand_goal, task_space
+from rlher.envs.relay import add_hand_goal, without_hand_goal
 from rlher.her.datasets import Dataset, read_dataset
 from rlher.her.trajectories import Trajectory
 from rlher.training.progress import TrainingProgress
@@ -33,7 +33,7 @@ def add_demonstrations(config: TrainConfig, model: GoalAlgorithm, observation_sp
     if config.demos.pretrain_updates and model.fallback_reason is not None:
         raise UserError(f"demos.pretrain_updates cannot be used: {model.fallback_reason}; leave it out.")
     relay = config.env.relay
-    space = task_space(observation_space, relay) if relay.enabled else observation_space
+    space = without_hand_goal(observation_space, relay) if relay.enabled else observation_space
     dataset = read_dataset(config.demos.path, space, model.action_space)
     _require_same_env(dataset, config)
     trajectories = [_as_in_training(trajectory, config.env) for trajectory in dataset.trajectories]

@@ -25,7 +25,7 @@ from rlher.config.training import TRACKERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
 from rlher.core.nested import flatten
-from rlher.core.reading import finite_float, read_json
+from rlher.core.reading import finite_float, read_json_or_empty
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
 from rlher.core.writing import atomic_write
@@ -41,7 +41,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
     """
     path = folder / TRAINING_LOG
     kept: list[str] = []  # with the header
-    if count_rows(folder):
+    if count_log_rows(folder):
         kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1]
     with atomic_write(path) as temporary:  # the table's file is renamed while it is open
         table = CSVOutputFormat(str(temporary))
@@ -58,7 +58,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
     return Logger(str(folder), writers)
 
 
-def count_rows(folder: Path) -> int:
+def count_log_rows(folder: Path) -> int:
     """Return the number of rows of a run's ``progress.csv``, without its header."""
     path = folder / TRAINING_LOG
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
@@ -80,7 +80,7 @@ class WandbTracker:
 
         folder = str(run.folder)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        started = read_json(run.folder / METADATA).get("started")
+        started = read_json_or_empty(run.folder / METADATA).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
@@ -107,7 +107,7 @@ class WandbTracker:
         self._run.finish(exit_code=0 if status in (Status.FINISHED, Status.STOPPED) else 1)
 
 
-def require_installed(name: str) -> None:
+def require_tracker(name: str) -> None:
     """Raise UserError if a tracker, or its package, is not there; ``"none"`` needs none."""
     if name in TRACKERS:
         require_package(f"logger={name}", name)
@@ -139,7 +139,7 @@ class TrackerWriter(KVWriter):
 
     def finish(self, result: RunResult) -> None:
         """Log the run's result."""
-        numbers = _finite_numbers({f"final/{key}": value for key, value in flatten(result.to_json())})
+        numbers = _finite_numbers({f"final/{key}": value for key, value in flatten(result.to_dict())})
         self._call("finish", numbers, result.status)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import shlex
 from rlher.core.console import escape_control, format_seconds, note
 from rlher.evaluation.metrics import format_summary
 from rlher.run.result import RunResult
-from rlher.run.run_folder import MODELS, RunFolder
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 
 def print_header(run: RunFolder, notes: list[str]) -> None:
@@ -30,18 +30,18 @@ def print_result(run: RunFolder, result: RunResult) -> None:
         note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
 
-def interruption(run: RunFolder) -> str:
+def interruption_text(run: RunFolder) -> str:
     """Return the message of a run that was interrupted: which models it has, and how to go on."""
     evaluate = shlex.join(["rlher", "evaluate", str(run)])
     go_on = f"Resume: `{shlex.join(['rlher', 'resume', str(run)])}`"
     if run.config.checkpoint.freq is None:  # a resume would begin again, and delete the models
         go_on = f"Go on from it: {run.init_from_override()}"
-    return f"interrupted; {saved_models(run)}. Evaluate: `{evaluate}`. {go_on}."
+    return f"interrupted; {saved_models_text(run)}. Evaluate: `{evaluate}`. {go_on}."
 
 
-def saved_models(run: RunFolder) -> str:
+def saved_models_text(run: RunFolder) -> str:
     """Return which models a run that did not finish has."""
-    saved = " and ".join(name for name in MODELS.values() if (run.folder / name).exists())
+    saved = " and ".join(name for name in MODEL_FILES.values() if (run.folder / name).exists())
     return f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
 
 

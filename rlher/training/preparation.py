@@ -20,16 +20,16 @@ from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training import checkpoint_files, checkpointer
-from rlher.training.defaults import resolve_defaults
+from rlher.training.auto_values import resolve_auto_values
 from rlher.training.learning_from_demonstrations import add_demonstrations
-from rlher.training.loggers import require_installed
+from rlher.training.loggers import require_tracker
 
 
 @dataclass(frozen=True)
 class TrainingSetup:
     """The config, model and callbacks of a training run; the model has the environments.
 
-    :param config: config with every open value resolved.
+    :param config: config with resolved ``auto`` and null values.
     :param notes: what is printed before training, a line each.
     :param callbacks: the user's, from the key ``callbacks``.
     :param started: monotonic time at which it was started.
@@ -55,13 +55,13 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
     started = time.monotonic()
     working_folder = Path.cwd()
     require_usable_device(config.device)
-    require_installed(config.logger)
-    initial = _initial_model(config) if config.init_from and checkpoint is None else None
+    require_tracker(config.logger)
+    initial = _initial_model_path(config) if config.init_from and checkpoint is None else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
     checked = require_goal_env(config.env)
     if checkpoint is None:
         config = replace(config, env=checked.config)
-    config = resolve_defaults(config, checkpoint is not None)
+    config = resolve_auto_values(config, checkpoint is not None)
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:
@@ -91,7 +91,7 @@ def _torch_settings(threads: int) -> Iterator[None]:
         th.set_flush_denormal(False)
 
 
-def _initial_model(config: TrainConfig) -> Path:
+def _initial_model_path(config: TrainConfig) -> Path:
     """Return the model file that ``init_from`` names, which may not exist; of a run, its last model.
 
     :raises UserError: there is no such run.

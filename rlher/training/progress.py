@@ -12,7 +12,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.console import can_redraw, format_seconds, note
 from rlher.envs.success_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
-from rlher.training.evaluation_schedule import Evaluations
+from rlher.training.evaluator import Evaluator
 
 BAR_INTERVAL = 0.5
 """Seconds between two updates of the bar."""
@@ -30,10 +30,10 @@ class TrainingProgress:
     :param enabled: show anything at all.
     """
 
-    def __init__(self, model: OffPolicyAlgorithm, total: int, evaluations: Evaluations, enabled: bool) -> None:
+    def __init__(self, model: OffPolicyAlgorithm, total: int, evaluator: Evaluator, enabled: bool) -> None:
         self._model = model
         self._total = total
-        self._evaluations = evaluations
+        self._evaluator = evaluator
         has_bar = enabled and can_redraw(sys.stderr)
         self._has_lines = enabled and not has_bar
         self._bar = Progress(
@@ -48,7 +48,7 @@ class TrainingProgress:
         )
         """Not shown where there are lines; it measures the speed for them."""
         self._task = self._bar.add_task("", total=total, unit="steps", speed=0, training="–", evaluated="–")
-        self._shown_evaluations = len(evaluations.rows)
+        self._shown_evaluations = len(evaluator.rows)
         self._bar_time = self._line_time = time.monotonic()
 
     def __enter__(self) -> "TrainingProgress":
@@ -88,7 +88,7 @@ class TrainingProgress:
             self._line_time = now
 
     def _show_new_evaluation(self) -> None:
-        rows = self._evaluations.rows
+        rows = self._evaluator.rows
         if len(rows) > self._shown_evaluations:
             self._shown_evaluations = len(rows)
             self._bar.update(self._task, evaluated=f"{rows[-1]['success_rate']:.0%}")

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlher.config.compose import with_overrides
+from rlher.config.compose import compose_resume
 from rlher.config.key import changed_values, compared_values
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
-from rlher.core.reading import finite_float, read_json, read_text, require_safe_to_write
+from rlher.core.reading import finite_float, read_json_or_empty, read_text_or_empty, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -31,8 +31,8 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     name = values.pop("run", None)
     logs = str(values.get("logs", TrainConfig.logs))
     trust_code = trusts_code(values)
-    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.run_to_resume(logs, trust_code)
-    return with_overrides(run.config, {**values, "run": str(run.folder)})
+    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.open_run_to_resume(logs, trust_code)
+    return compose_resume(run.config, {**values, "run": str(run.folder)})
 
 
 def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
@@ -102,7 +102,7 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     """
     last_step = run.config.total_timesteps
     finished = lookup.is_finished(run.folder)
-    if finished and (taken := finite_float(read_json(run.folder / RESULT).get("timesteps"))):
+    if finished and (taken := finite_float(read_json_or_empty(run.folder / RESULT).get("timesteps"))):
         last_step = min(last_step, int(taken))  # a callback may have ended it earlier
     if finished and total <= last_step:
         raise UserError(
@@ -120,10 +120,11 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     # Before the config is signed: commands that were written elsewhere become comments, because people copy commands.
-    earlier = read_commands(run.folder) or [f"# {line}" for line in read_text(run.folder / COMMAND).splitlines()]
+    recorded = read_text_or_empty(run.folder / COMMAND).splitlines()
+    earlier = read_commands(run.folder) or [f"# {line}" for line in recorded]
     run.write_config()
     write_text(run.folder / COMMAND, "\n".join([*earlier, command_line, ""]))
-    meta = read_json(run.folder / METADATA)
+    meta = read_json_or_empty(run.folder / METADATA)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the

@@ -21,7 +21,7 @@ JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.
 """What the workers of a sweep import, which train runs."""
 
 if TYPE_CHECKING:
-    from rlher.training.evaluation_schedule import OnEvaluation
+    from rlher.training.evaluator import OnEvaluation
 
 
 def train_run(
@@ -31,7 +31,7 @@ def train_run(
 
     :param command_line: the command line, for the run folder.
     :param on_evaluation: called with all rows after each evaluation; it may raise
-        :class:`~rlher.training.evaluation_schedule.StopTraining`. Such a run has no final evaluation.
+        :class:`~rlher.training.evaluator.StopTraining`. Such a run has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """

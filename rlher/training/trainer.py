@@ -14,10 +14,10 @@ from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.evaluation_schedule import Evaluations, OnEvaluation, StopTraining
+from rlher.training.evaluator import Evaluator, OnEvaluation, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
-from rlher.training.messages import interruption, saved_models
+from rlher.training.messages import interruption_text, saved_models_text
 from rlher.training.preparation import TrainingSetup
 from rlher.training.progress import TrainingProgress
 
@@ -40,8 +40,8 @@ class Trainer:
         self.model = setup.model
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
-        self.evaluations = Evaluations(run, setup.model, setup.started, on_evaluation)
-        self.checkpointer = Checkpointer(run, setup.model, self.evaluations)
+        self.evaluator = Evaluator(run, setup.model, setup.started, on_evaluation)
+        self.checkpointer = Checkpointer(run, setup.model, self.evaluator)
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
@@ -58,18 +58,18 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with closing(self.evaluations.workers), self.interrupt_request.catch_signals(), self._record_result():
+        with closing(self.evaluator.workers), self.interrupt_request.catch_signals(), self._record_result():
             self._reset_results()
             self._learn()
             self.interrupt_request.stop_at_once()
             if self._has_final_evaluation:
-                self.result.final, self.result.best = self.evaluations.evaluate_final()
+                self.result.final, self.result.best = self.evaluator.evaluate_final()
         return self.result
 
     def _reset_results(self) -> None:
         """Set the results in the folder to those of the checkpoint; without one, delete them."""
-        self.run.write_evaluations(self.evaluations.rows)
-        self.evaluations.write_best_model()
+        self.run.write_evaluations(self.evaluator.rows)
+        self.evaluator.write_best_model()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()
@@ -84,12 +84,12 @@ class Trainer:
         self.model.set_logger(logger)
         if self.tracker is not None:
             logger.output_formats.append(self.tracker)
-        progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluations, config.progress)
+        progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluator, config.progress)
         with closing(logger), progress_bar as progress:
             try:
                 if config.demos.pretrain_updates and self.setup.checkpoint is None:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
-                    self.evaluations.start()
+                    self.evaluator.start()
                 self.checkpointer.restore_envs()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
@@ -99,7 +99,7 @@ class Trainer:
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
-                    self.evaluations.finish_pending()
+                    self.evaluator.finish_pending()
                 raise
             finally:
                 # After training diverged, torch raises errors of many kinds; that of `to_bytes` replaces them.
@@ -116,7 +116,7 @@ class Trainer:
             result.status = Status.STOPPED
         except KeyboardInterrupt:
             result.status = Status.INTERRUPTED
-            raise KeyboardInterrupt(interruption(self.run)) from None
+            raise KeyboardInterrupt(interruption_text(self.run)) from None
         except BaseException as error:
             result.error = first_line(error) if isinstance(error, ReportedError) else describe_error(error)
             if isinstance(error, RunError | SystemExit | OSError):  # a callback may call sys.exit
@@ -127,7 +127,7 @@ class Trainer:
 
     def _run_error(self) -> RunError:
         """Return the exception for the error in the result."""
-        return RunError(f"{self.result.error}; {saved_models(self.run)}.", self.run.folder)
+        return RunError(f"{self.result.error}; {saved_models_text(self.run)}.", self.run.folder)
 
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none.
@@ -136,10 +136,10 @@ class Trainer:
         """
         result = self.result
         result.timesteps = self.model.num_timesteps
-        result.evaluations = self.evaluations.rows
-        result.wall_seconds = round(self.evaluations.elapsed, 1)
+        result.evaluations = self.evaluator.rows
+        result.wall_seconds = round(self.evaluator.elapsed, 1)
         try:
-            write_json(self.run.folder / RESULT, result.to_json())
+            write_json(self.run.folder / RESULT, result.to_dict())
         except OSError as error:
             result.status = Status.FAILED
             result.error = result.error or f"{RESULT} was not written ({os_error_reason(error)})"
@@ -148,7 +148,7 @@ class Trainer:
             if self.tracker is not None:
                 self.tracker.finish(result)
             if self.config.json:
-                print(json.dumps({"run": str(self.run), **result.to_json()}), flush=True)
+                print(json.dumps({"run": str(self.run), **result.to_dict()}), flush=True)
 
 
 class RunCallback(BaseCallback):
@@ -160,20 +160,20 @@ class RunCallback(BaseCallback):
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
-        checkpointer, evaluations = self._trainer.checkpointer, self._trainer.evaluations
+        checkpointer, evaluator = self._trainer.checkpointer, self._trainer.evaluator
         checkpointer.save_if_due()
         if self._trainer.interrupt_request.requested:
-            evaluations.finish_pending()
+            evaluator.finish_pending()
             checkpointer.save_unless_saved()
             raise KeyboardInterrupt
-        evaluations.start_if_due()  # after the checkpoint, which waits for evaluations in progress
-        evaluations.record_finished()
+        evaluator.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        evaluator.record_finished()
 
     def _on_step(self) -> bool:
         self._progress.update()
         return True
 
     def _on_training_end(self) -> None:
-        self._trainer.evaluations.start_if_due()
-        self._trainer.evaluations.finish_pending()
+        self._trainer.evaluator.start_if_due()
+        self._trainer.evaluator.finish_pending()
         self._trainer.checkpointer.save_unless_saved()

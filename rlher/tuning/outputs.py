@@ -63,7 +63,7 @@ class SearchResult:
         return [f"{sum(trials.values())} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
 
 
-def write_search(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
+def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
     """Write the files of a search whose best trials are not trained again yet.
 
     The recipe of an older comparison is kept until the next one.

@@ -23,7 +23,7 @@ from rlher.core.writing import write_text
 from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.run.run_folder import COMMAND, safe_name
 from rlher.training.preparation import prepare
-from rlher.tuning.outputs import SearchResult, write_results, write_search
+from rlher.tuning.outputs import SearchResult, write_results, write_search_files
 from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
 from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
@@ -81,7 +81,7 @@ def _search(
     jobs = TrialJobs(study, runner, config.n_trials, f"{folder.name}, search")
     try:
         run_jobs(jobs, pool, config.progress)
-        write_search(study, space, config, folder)
+        write_search_files(study, space, config, folder)
         if not completed_trials(study, space):
             reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
             raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
@@ -91,7 +91,7 @@ def _search(
         jobs = TrialJobs(reruns, runner, len(counted_trials(reruns)), f"{folder.name}, re-runs of the best trials")
         run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
-        write_search(study, space, config, folder)
+        write_search_files(study, space, config, folder)
         done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
         progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
         raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None

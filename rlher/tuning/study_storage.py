@@ -30,9 +30,9 @@ from rlher.tuning.study_folder import JOURNAL
 # The callback that retries a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
-RETRY_SECONDS = 600.0
+RETRY_TIMEOUT = 600.0
 """How long a running study waits for a database that went away."""
-CREATE_SECONDS = 10  # how long a command waits for another one that creates the study
+CREATE_TIMEOUT = 10  # how long a command waits for another one that creates the study
 IDENTITY_ATTRIBUTE = "rlher"
 BASELINE_ATTRIBUTE = "baseline"
 """User attributes of a study, and of its trial 0."""
@@ -121,7 +121,7 @@ def _warn_once(state: tenacity.RetryCallState) -> None:
     """Say that a call waits for the database, unless a new connection was enough."""
     error = state.outcome.exception() if state.outcome else None
     if error is not None and state.attempt_number == 2:
-        warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_SECONDS)}.")
+        warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_TIMEOUT)}.")
 
 
 def _reason(error: BaseException) -> str:
@@ -134,7 +134,7 @@ def _reason(error: BaseException) -> str:
 retry_while_database_is_away = tenacity.retry(
     retry=tenacity.retry_if_exception(_may_succeed_later),
     wait=tenacity.wait_exponential(multiplier=0.2, max=5),
-    stop=tenacity.stop_after_delay(RETRY_SECONDS),
+    stop=tenacity.stop_after_delay(RETRY_TIMEOUT),
     before_sleep=_warn_once,
     reraise=True,
 )
@@ -164,7 +164,7 @@ def open_study(
     except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
         # Another command may be creating it: it queues the baseline, then stores the identity.
-        deadline = time.monotonic() + CREATE_SECONDS
+        deadline = time.monotonic() + CREATE_TIMEOUT
         while IDENTITY_ATTRIBUTE not in study.user_attrs and time.monotonic() < deadline:
             time.sleep(0.1)
     stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)

@@ -95,7 +95,7 @@ class TrialJobs(JobSource):
             fail_and_retry(self.study, trial)
         del self._running[trial.number]
 
-    def on_stop(self) -> None:
+    def on_interrupt(self) -> None:
         """Queue the running trials again."""
         for trial in self._running.values():
             fail_and_retry(self.study, trial, max_retry=None)

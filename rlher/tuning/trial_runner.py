@@ -17,7 +17,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import Status
-from rlher.training.evaluation_schedule import StopTraining
+from rlher.training.evaluator import StopTraining
 from rlher.training.start import train_run
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run

@@ -86,8 +86,8 @@ def test_a_line_of_rl_zoo_trains(rlher) -> None:
 
 @pytest.mark.parametrize("text", ["__import__('os').system('false')", "nn.ReLU", "(" * 5000])
 def test_values_of_a_file_are_not_run(text: str) -> None:
-    assert rl_zoo.read_python("dict(a=[1, -2.5], b={'c': None})") == {"a": [1, -2.5], "b": {"c": None}}
-    assert rl_zoo.read_python(text) == text
+    assert rl_zoo.parse_python_literal("dict(a=[1, -2.5], b={'c': None})") == {"a": [1, -2.5], "b": {"c": None}}
+    assert rl_zoo.parse_python_literal(text) == text
 
 
 def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, config_key, dotted_keys, result_key, section, validate
-from rlher.config.training import TrainConfig, irrelevant_keys
+from rlher.config.key import compared_values, config_key, fields_by_key, result_key, section, validate
+from rlher.config.training import TrainConfig, keys_excluded_from
 from rlher.core.errors import UserError
 
 
 def test_grouping_ignores_seed_length_machine_and_output() -> None:
-    ignored = set(irrelevant_keys("grouping"))
+    ignored = set(keys_excluded_from("grouping"))
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
-    assert {name for name in dotted_keys(TrainConfig) if name.startswith("eval.")} <= ignored
+    assert {name for name in fields_by_key(TrainConfig) if name.startswith("eval.")} <= ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
     assert not {"env.kwargs", "n_envs", "init_from", "engine.precision"} & ignored
     assert "checkpoint.freq" in ignored, "it truncates an episode now and then, which makes no other agent"

@@ -6,7 +6,7 @@ import pytest
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.config.compose import compose, with_overrides
+from rlher.config.compose import compose, compose_resume
 from rlher.config.overrides import expand_overrides
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -82,7 +82,7 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     keys = {f"her.{key}": value for key, value in nested.items()}
     assert compose(TrainConfig, choices | keys).her.goal_mix == expected, "in Python"
     Path("mine.yaml").write_text(dump_yaml({"her": nested}))
-    assert with_overrides(compose(TrainConfig, choices), keys).her.goal_mix == expected, "a resumed run"
+    assert compose_resume(compose(TrainConfig, choices), keys).her.goal_mix == expected, "a resumed run"
     in_file = compose(TrainConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
     assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 

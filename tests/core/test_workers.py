@@ -109,7 +109,7 @@ def test_closing_lets_a_service_close_and_kills_one_that_hangs(start, tmp_path, 
     for worker in (polite, hanging):
         worker.receive(60)
     hanging.send("work", 1, 1000)
-    monkeypatch.setattr(workers, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(workers, "CLOSE_TIMEOUT", 1.0)
     started = time.monotonic()
     close_workers([polite, hanging])
     assert time.monotonic() - started < 5

@@ -128,4 +128,4 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
 )
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
     monkeypatch.setattr(defaults, "available_cores", lambda: available)
-    assert defaults.resolve_defaults(config).eval.workers == expected
+    assert defaults.resolve_auto_values(config).eval.workers == expected

@@ -110,7 +110,7 @@ def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) ->
 
 def test_a_run_that_exits_has_failed(train_sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A callback, environment or library may call sys.exit(0)."""
-    monkeypatch.setattr("rlher.training.evaluation_schedule.Evaluations.evaluate_final", lambda *_: sys.exit(0))
+    monkeypatch.setattr("rlher.training.evaluator.Evaluator.evaluate_final", lambda *_: sys.exit(0))
     for _ in ("trained", "resumed"):
         done = train_sweep("seed=0,1")
         assert done.code == 1
@@ -121,7 +121,7 @@ def test_a_run_that_exits_has_failed(train_sweep, monkeypatch: pytest.MonkeyPatc
 def test_an_unfinished_run_is_waited_for_and_resumed(train_sweep, rlher, monkeypatch, tmp_path: Path) -> None:
     """A sweep that is started again at once after SIGKILL, while its runs write their last checkpoint."""
     with monkeypatch.context() as patch:
-        patch.setattr("rlher.training.evaluation_schedule.Evaluations.evaluate_final", raise_interrupt)
+        patch.setattr("rlher.training.evaluator.Evaluator.evaluate_final", raise_interrupt)
         assert rlher("train", *SMALL, "threads=1").code == 130
     assert status(tmp_path) == {0: "interrupted"}
     run = tmp_path / "logs/dqn/BitFlipping-v0_1"

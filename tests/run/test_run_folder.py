@@ -63,7 +63,7 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
 def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
     waiting, running = (new_run(tmp_path).folder for _ in range(2))
     with run_folder.locked(running):
-        assert lookup.run_to_resume(str(tmp_path)).folder == waiting
+        assert lookup.open_run_to_resume(str(tmp_path)).folder == waiting
 
 
 def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, monkeypatch) -> None:
@@ -81,9 +81,9 @@ def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple
     (run.folder / "models").mkdir()
     for count in steps:
         (run.folder / f"models/{count}.zip").touch()
-        assert run.resolve_model(str(count)) == str(count)
+        assert run.resolve_model_name(str(count)) == str(count)
     with pytest.raises(UserError) as caught:
-        run.resolve_model("70")
+        run.resolve_model_name("70")
     named = ("80", "40") if steps else ("eval.keep_models=true",)
     assert all(name in str(caught.value) for name in named)
 

@@ -14,7 +14,7 @@ import yaml
 from rlher.config.environment import EnvConfig
 from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.reading import read_json, read_table, read_text, read_yaml, require_safe_to_write
+from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, read_yaml, require_safe_to_write
 from rlher.core.writing import display_path
 from rlher.envs.make import make_env
 from rlher.export import play
@@ -166,8 +166,8 @@ def test_readers_refuse_files_of_unlimited_size(tmp_path: Path, damage: Callable
     file.touch()
     damage(file)
     with time_limit(SECONDS):
-        assert read_text(file) == ""
-        assert read_json(file) == {}
+        assert read_text_or_empty(file) == ""
+        assert read_json_or_empty(file) == {}
         with pytest.raises(ValueError, match=r"regular file|more than"):
             read_yaml(file)
         with pytest.raises(ValueError, match=r"regular file|more than"):

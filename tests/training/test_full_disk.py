@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from same_run import differences
 
-from rlher.training.evaluation_schedule import Evaluations
+from rlher.training.evaluator import Evaluator
 from tests.conftest import TINY, mounted
 
 ENV = ("env=BitFlipping-v0", "env.kwargs.n_bits=4")
@@ -111,16 +111,16 @@ def test_nothing_is_said_if_the_reader_of_stdout_has_ended(tmp_path: Path) -> No
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_a_best_model_that_cannot_be_written_fails_the_run(rlher, monkeypatch, call: int) -> None:
     """It is resumed exactly, whether that happens in an evaluation or, with the last call, in the end."""
-    calls, write = [], Evaluations.write_best_model
+    calls, write = [], Evaluator.write_best_model
 
-    def refusing(self: Evaluations) -> None:
+    def refusing(self: Evaluator) -> None:
         calls.append(self)
         if len(calls) == call:
             raise OSError(28, "No space left on device")
         write(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Evaluations, "write_best_model", refusing)
+        patch.setattr(Evaluator, "write_best_model", refusing)
         assert rlher(*RUN).code == 1
     folder = Path("logs/dqn/BitFlipping-v0_1")
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"

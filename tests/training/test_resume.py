@@ -25,17 +25,17 @@ from gymnasium import spaces
 from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlher.config.compose import with_overrides
+from rlher.config.compose import compose_resume
 from rlher.config.training import TrainConfig
 from rlher.core.console import collected_warnings
 from rlher.core.errors import DamagedFile, UserError
-from rlher.core.reading import read_json
+from rlher.core.reading import read_json_or_empty
 from rlher.core.writing import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
 from rlher.training import checkpoint_files
 from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
-from rlher.training.evaluation_schedule import Evaluations
+from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import make_logger
 from rlher.training.resume import resume_run
 from tests.conftest import TINY
@@ -273,19 +273,19 @@ def test_a_damaged_log_does_not_prevent_resuming(rlher, stopped: Path) -> None:
 
 def test_a_run_killed_in_its_final_evaluation_is_not_finished(rlher, monkeypatch) -> None:
     """A checkpoint is written before it, after a last step that may pass total_timesteps with four environments."""
-    final, folder = Evaluations.evaluate_final, folder_of("sac")
+    final, folder = Evaluator.evaluate_final, folder_of("sac")
 
     def copied(*arguments: Any) -> Any:
         if not Path("killed").exists():
             shutil.copytree(folder, f"killed/{folder}")
         return final(*arguments)
 
-    monkeypatch.setattr(Evaluations, "evaluate_final", copied)
+    monkeypatch.setattr(Evaluator, "evaluate_final", copied)
     assert rlher("train", *words("sac, 4 envs"), "total_timesteps=122").code == 0
     assert rlher("train", "--resume", f"killed/{folder}").code == 0
     assert resumed_at(f"killed/{folder}") == [124]
     assert differences(folder, Path("killed") / folder) == []
-    monkeypatch.setattr(Evaluations, "evaluate_final", lambda evaluations: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(Evaluator, "evaluate_final", lambda evaluations: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *words("dqn"), "total_timesteps=60").code == 130
 
 
@@ -487,7 +487,7 @@ def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     assert lookup.is_finished(folder), "nothing is written if the tracker cannot be built"
     assert rlher("train", "--resume", "more_timesteps=4_0", "logger=none").code == 0
     assert lookup.open_run(str(folder), "logs").config.total_timesteps == 140
-    assert read_json(folder / "meta.json")["experiment"]["total_timesteps"] == 140, "as a sweep finds it"
+    assert read_json_or_empty(folder / "meta.json")["experiment"]["total_timesteps"] == 140, "as a sweep finds it"
     assert rlher("train", *shorter, "total_timesteps=140", "logs=longer").code == 0
     assert differences(Path("longer") / folder.relative_to("logs"), folder) == []
 
@@ -524,7 +524,7 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
     run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
-        resume_run(with_overrides(run.config, {"run": str(run.folder)}), "rlher resume")
+        resume_run(compose_resume(run.config, {"run": str(run.folder)}), "rlher resume")
     assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 
@@ -564,13 +564,13 @@ def test_checkpoint_every_null_writes_no_checkpoints(rlher) -> None:
 
 
 def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlher, at_step, monkeypatch) -> None:
-    monkeypatch.setattr(Evaluations, "record_finished", lambda self: None)
+    monkeypatch.setattr(Evaluator, "record_finished", lambda self: None)
     at_step(75, lambda: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *words("dqn"), "checkpoint.freq=null").code == 130
     assert pd.read_csv(folder_of("dqn") / "evaluations.csv")["timesteps"].tolist() == [70]
 
 
 def test_a_checkpoint_from_before_a_metric_was_added() -> None:
-    evaluations = Evaluations(run_folder.RunFolder(Path(), TrainConfig()), Mock(), 0.0)
+    evaluations = Evaluator(run_folder.RunFolder(Path(), TrainConfig()), Mock(), 0.0)
     evaluations.load_state_dict({"rows": [{"timesteps": 70, "success_rate": 0.5}], "next": 140, "elapsed": 1.0})
     assert (evaluations.rows[0]["success_rate"], evaluations.rows[0]["mean_length"]) == (0.5, None)

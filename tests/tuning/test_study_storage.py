@@ -75,7 +75,7 @@ def test_one_of_two_commands_creates_the_study(
 
 
 def test_study_whose_command_died_while_it_created_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_storage, "CREATE_SECONDS", 0)
+    monkeypatch.setattr(study_storage, "CREATE_TIMEOUT", 0)
     storage = open_storage(None, tmp_path)
     optuna.create_study(storage=storage, study_name="mine").enqueue_trial({"x": 3.0})
     study, created = open_study(storage, "mine", {"n": 1}, {"x": 3.0})

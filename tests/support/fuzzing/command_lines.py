@@ -9,7 +9,7 @@ from unittest import mock
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
 from rlher.cli.main import main
-from rlher.config.key import dotted_keys
+from rlher.config.key import fields_by_key
 from tests.support.fuzzing.checks import Violation, file_states, run_checked
 
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
@@ -22,7 +22,7 @@ GROUPS = ("algo", "env", "her", "recipe", "space", "algo.tau", "env.kwargs.n_bit
 def random_command_line(rng: Random) -> list[str]:
     """Return a command with random arguments."""
     name = rng.choice([*COMMANDS])
-    keys = [*dotted_keys(COMMANDS[name].schema), *GROUPS]
+    keys = [*fields_by_key(COMMANDS[name].schema), *GROUPS]
     words = []
     for _ in range(rng.randint(1, 4)):
         key = rng.choice(keys) if rng.random() < 0.8 else _random_text(rng)

@@ -8,7 +8,7 @@ from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
 from rlher.training import defaults
-from rlher.training.defaults import resolve_defaults
+from rlher.training.auto_values import resolve_auto_values
 
 
 def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,20 +20,20 @@ def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
         n_envs=3,
         total_timesteps=20_000,
     )
-    resolved = resolve_defaults(config)
+    resolved = resolve_auto_values(config)
     assert resolved.algo.learning_starts == 3 * 601, "one episode per environment, with a step per repeated action"
     assert resolved.algo.gradient_steps == 3
     assert resolved.eval.freq == 1000
     assert resolved.engine.compile in ("on", "off")
     assert resolved.threads
     assert (resolved.engine.overlap, resolved.vec_env) == (True, "subproc")
-    halved = resolve_defaults(replace(config, algo=SACConfig(name="sac", learning_starts=20_000)))
+    halved = resolve_auto_values(replace(config, algo=SACConfig(name="sac", learning_starts=20_000)))
     assert halved.algo.learning_starts == 10_000, "which leaves steps for updates"
 
 
 def test_a_run_without_steps_may_be_made_longer() -> None:
     config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=50), total_timesteps=0)
-    resolved = resolve_defaults(config)
+    resolved = resolve_auto_values(config)
     assert (resolved.algo.learning_starts, resolved.eval.freq) == (50, 5000)
 
 
@@ -65,7 +65,7 @@ LARGE_CRITIC = replace(LARGE, net_arch={"pi": [64], "qf": [512, 512]})
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
     monkeypatch.setattr(defaults, "available_cores", lambda: cores)
-    resolved = resolve_defaults(TrainConfig(algo=algo, **keys))
+    resolved = resolve_auto_values(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)
 
@@ -88,7 +88,7 @@ def test_compilation_depends_on_updates_and_compiler(
     config = TrainConfig(
         algo=algo, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(mode), total_timesteps=20_050, threads=1
     )
-    assert resolve_defaults(config).engine.compile == expected
+    assert resolve_auto_values(config).engine.compile == expected
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_given_precision_is_kept(monkeypatch, mode, is_faster, expected) -> No
     config = TrainConfig(
         algo=SMALL, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(precision=mode), device="cpu"
     )
-    assert resolve_defaults(config).engine.precision == expected
+    assert resolve_auto_values(config).engine.precision == expected

@@ -18,7 +18,7 @@ from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row
 from rlher.evaluation.models import RunModel
-from rlher.evaluation.parallel_evaluation import EpisodeFutures, EvaluationWorkers, wait_for_summary
+from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationWorkers, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
@@ -43,11 +43,11 @@ class PendingEvaluation(NamedTuple):
 
     known: dict[str, Any]
     model_content: bytes
-    episodes: EpisodeFutures
+    episodes: BatchFutures
 
 
-class Evaluations:
-    """The evaluations of a run: every ``eval.freq`` steps, while training continues, and at its end.
+class Evaluator:
+    """Evaluates the model of a run: every ``eval.freq`` steps, while training continues, and at its end.
 
     Results go into the run folder.
 
@@ -74,7 +74,7 @@ class Evaluations:
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""
-        self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_defaults
+        self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
         self._next_step = self._freq
         self._started = started
 

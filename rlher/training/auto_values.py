@@ -1,4 +1,4 @@
-"""Values that a config leaves open (null, auto) and a run needs: resolved from other values and the machine.
+"""Values that are ``auto`` or null in a config and that a run needs: resolved from other values and the machine.
 
 By default, a run with several cores has environments in worker processes, at most one per core. Then updates run while
 the environments step, and an environment that hangs or dies is replaced. Evaluations run in worker processes beside
@@ -12,7 +12,7 @@ from stable_baselines3.common.utils import get_device
 
 from rlher.algos.compilation import find_compiler
 from rlher.algos.precision import is_bf16_faster
-from rlher.config.training import DEFAULT_EVALUATIONS, TrainConfig
+from rlher.config.training import DEFAULT_N_EVALUATIONS, TrainConfig
 from rlher.core.console import warn
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
@@ -34,8 +34,8 @@ MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
 
 
-def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> TrainConfig:
-    """Replace the open values of a config by numbers.
+def resolve_auto_values(config: TrainConfig, from_checkpoint: bool = False) -> TrainConfig:
+    """Return a config in which the values that are ``auto`` or null are resolved.
 
     :param config: its environment is probed already.
     :param from_checkpoint: the run continues from a checkpoint, with the ``learning_starts`` that it began with.
@@ -47,7 +47,7 @@ def resolve_defaults(config: TrainConfig, from_checkpoint: bool = False) -> Trai
         algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)
     # A run of demonstrations alone may be made longer.
     total_timesteps = config.total_timesteps or TrainConfig.total_timesteps
-    freq = config.eval.freq or max(total_timesteps // DEFAULT_EVALUATIONS, 1)
+    freq = config.eval.freq or max(total_timesteps // DEFAULT_N_EVALUATIONS, 1)
     config = _assign_cores(replace(config, algo=algo, eval=replace(config.eval, freq=freq)))
     return replace(
         config, engine=replace(config.engine, compile=_resolve_compile(config), precision=_resolve_precision(config))
