@@ -28,12 +28,12 @@ from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
 from rlher.config.python_values import config_value
 from rlher.config.training import LauncherConfig, TrainConfig, all_train_fields
-from rlher.core.console import escape_control, note, warn
+from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float, read_json_or_empty
 from rlher.run import lookup, run_folder
-from rlher.run.run_folder import RESULT
+from rlher.run.run_folder import RESULT_FILE
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import train_run
 
@@ -72,7 +72,7 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
-        return read_json_or_empty(self.folder / RESULT)
+        return read_json_or_empty(self.folder / RESULT_FILE)
 
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
@@ -467,7 +467,7 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
 
     if run.config.progress:
         for line in final_lines(run, result):
-            note(line)
+            print_note(line)
     return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
 

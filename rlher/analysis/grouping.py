@@ -16,7 +16,7 @@ from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
 from rlher.core.writing import display_path
-from rlher.run.run_folder import CONFIG
+from rlher.run.run_folder import CONFIG_FILE
 
 DEFAULT_BY = ("algo", "her")
 
@@ -87,7 +87,7 @@ def load_groups(config: RunsConfig) -> list[Group]:
     if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths)}.")
     names = [name for _, name in sources]
-    are_runs = all((folder / CONFIG).exists() for folder, _ in sources)
+    are_runs = all((folder / CONFIG_FILE).exists() for folder, _ in sources)
     if config.by or (not any(names) and (len(sources) == 1 or are_runs)):
         return group_runs([*chain(*runs_by_source)], config.by)
     labels = [name or label for name, label in zip(names, folder_labels([*sources.values()]), strict=True)]

@@ -23,7 +23,7 @@ from rlher.core.nested import flatten
 from rlher.core.reading import finite_float, read_json_or_empty, read_table
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG, EVALUATIONS, RESULT, TRAINING_LOG, read_unvalidated_config
+from rlher.run.run_folder import CONFIG_FILE, EVALUATIONS_FILE, RESULT_FILE, TRAINING_LOG_FILE, read_unvalidated_config
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
 """Runs in a checkout of rlher that are not the user's own."""
@@ -64,7 +64,7 @@ class LoadedRun:
         ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
         """
         try:
-            rows = _numbers(read_table(self.folder / TRAINING_LOG)).groupby("time/total_timesteps").last()
+            rows = _numbers(read_table(self.folder / TRAINING_LOG_FILE)).groupby("time/total_timesteps").last()
         except (OSError, ValueError, OverflowError, KeyError):  # there is none, or it is damaged
             return pd.DataFrame()
         log = rows.reset_index(names="timesteps")  # each row has the last number of each column
@@ -149,7 +149,7 @@ def run_folders(path: Path) -> Iterator[Path]:
     for folder, subfolders, files in os.walk(path):
         names = [name for name in subfolders if name != "optuna" and Path(folder, name).resolve() != BENCHMARK]
         subfolders[:] = sorted(names, key=_natural_key)
-        if CONFIG in files:
+        if CONFIG_FILE in files:
             subfolders.clear()
             yield Path(folder)
 
@@ -166,7 +166,7 @@ def read_run(folder: Path) -> LoadedRun:
     :raises OSError, UserError: a file cannot be read or is damaged.
     """
     config = _read_config(folder)
-    result = read_json_or_empty(folder / RESULT)
+    result = read_json_or_empty(folder / RESULT_FILE)
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
@@ -192,7 +192,7 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
 
     The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
     """
-    path = folder / EVALUATIONS
+    path = folder / EVALUATIONS_FILE
     final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])
     with as_read_error(path):
         table = read_table(path) if path.is_file() else final

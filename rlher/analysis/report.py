@@ -26,8 +26,8 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, require_regular_file
 from rlher.core.writing import output_file
-from rlher.run.run_folder import METADATA, read_commands
-from rlher.tuning.study_folder import BEST, RERUNS, TRIALS, VERDICT, is_study
+from rlher.run.run_folder import METADATA_FILE, read_commands
+from rlher.tuning.study_folder import RECIPE_FILE, RERUNS_FOLDER, TRIALS_FILE, VERDICT_FILE, is_study
 
 X_COLUMN = "timesteps"
 Y_COLUMN = "success_rate"
@@ -94,7 +94,7 @@ def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
     groups = [] if studies and not folders else load_groups(replace(config, runs=folders))
     is_beside_others = bool(groups) or len(studies) > 1
     for study, name in zip(studies, folder_labels([*map(str, studies)]), strict=True):
-        reruns = study / RERUNS
+        reruns = study / RERUNS_FOLDER
         if reruns.is_dir() and (runs := read_runs(str(reruns))):
             prefix = f"{name}: " if is_beside_others else ""
             groups += [replace(group, label=prefix + group.label) for group in group_runs(runs, config.by)]
@@ -172,7 +172,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _values(run: LoadedRun) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     always_differ = ("started", "seed", "experiment")
-    metadata = read_json_or_empty(run.folder / METADATA)
+    metadata = read_json_or_empty(run.folder / METADATA_FILE)
     compared = {name: value for name, value in metadata.items() if name not in always_differ}
     values = run.values | dict(flatten({"meta": compared}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}
@@ -187,16 +187,16 @@ def read_study(folder: Path) -> dict[str, Any]:
     :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
         ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
     """
-    verdict = read_json_or_empty(folder / VERDICT)
+    verdict = read_json_or_empty(folder / VERDICT_FILE)
     counts = verdict.get("trials")
     return {
         "folder": folder,
         "name": str(verdict.get("study", folder.name)),
         "counts": ", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
         "candidates": _candidates(folder, verdict),
-        "best": read_text_or_empty(folder / BEST),
-        "command": "\n".join(read_commands(folder, BEST)),
-        "trials": _trials(folder / TRIALS),
+        "best": read_text_or_empty(folder / RECIPE_FILE),
+        "command": "\n".join(read_commands(folder, RECIPE_FILE)),
+        "trials": _trials(folder / TRIALS_FILE),
         "pictures": embed(sorted(folder.glob("*.png"))),
     }
 
@@ -207,7 +207,7 @@ def _candidates(folder: Path, verdict: dict[str, Any]) -> pd.DataFrame:
     try:
         return pd.DataFrame([table_row(candidate) for candidate in verdict.get("candidates", [])])
     except Exception:  # a damaged file raises many kinds
-        warn(f"skipped the candidates of {folder / VERDICT}: damaged")
+        warn(f"skipped the candidates of {folder / VERDICT_FILE}: damaged")
         return pd.DataFrame()
 
 

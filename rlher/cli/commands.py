@@ -28,7 +28,7 @@ from rlher.config.command_flags import (
 from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import UNLIMITED_WIDTH, note, output_width, say, text_table
+from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
@@ -75,14 +75,14 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
     from rlher.core.reading import read_json_or_empty
     from rlher.jobs.sweep import train_sweep
     from rlher.run.result import Status
-    from rlher.run.run_folder import RESULT
+    from rlher.run.run_folder import RESULT_FILE
 
     runs, interrupted = train_sweep(overrides)
     folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
     if runs[0].config.json:
         for run in runs:
             if run.folder:
-                print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT)}))
+                print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT_FILE)}))
     elif folders and not interrupted:
         compare(CompareConfig(runs=folders), "")
     return EXIT_INTERRUPTED if interrupted else max(run.error.exit_code if run.error else 0 for run in runs)
@@ -104,9 +104,9 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
         print(json.dumps({"folder": str(result.folder), **result.verdict}))
     else:
         for line in result.lines():
-            say(line)
+            print_line(line)
     if result.train_command:
-        note(f"use it: {result.train_command}")
+        print_note(f"use it: {result.train_command}")
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
@@ -119,7 +119,7 @@ def evaluate(config: EvaluateConfig, command_line: str) -> None:
     from rlher.evaluation.models import find_model
 
     chosen = find_model(config)
-    note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
+    print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))
 
@@ -135,7 +135,7 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
     if config.json:
         print(json.dumps(result))
     if video:
-        note(f"video: {display_path(video.absolute())}")
+        print_note(f"video: {display_path(video.absolute())}")
     return EXIT_FAILED if config.video and not video else 0
 
 
@@ -152,8 +152,8 @@ def collect(config: CollectConfig, command_line: str) -> int:
         print(json.dumps(result))
     else:
         rate = f"{result['successes']} of {result['played']} played ended in success"
-        say(f"{result['episodes']} episodes, {result['steps']:,} steps, {rate}: {result['folder']}")
-        note(f"learn from them: rlher train … {shlex.quote('demos=' + result['folder'])}")
+        print_line(f"{result['episodes']} episodes, {result['steps']:,} steps, {rate}: {result['folder']}")
+        print_note(f"learn from them: rlher train … {shlex.quote('demos=' + result['folder'])}")
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
@@ -162,9 +162,9 @@ def export(config: ExportConfig, command_line: str) -> None:
     from rlher.export import exporter
 
     result = exporter.export(config)
-    say(json.dumps(result) if config.json else result["folder"])
+    print_line(json.dumps(result) if config.json else result["folder"])
     script = str(Path(result["folder"], "play.py"))
-    note(f"play it: {shlex.join(['python', '-P', script])}")
+    print_note(f"play it: {shlex.join(['python', '-P', script])}")
 
 
 def plot(config: PlotConfig, command_line: str) -> None:
@@ -172,7 +172,7 @@ def plot(config: PlotConfig, command_line: str) -> None:
     from rlher.analysis import plotting
 
     for name in plotting.plot(config):
-        say(name)
+        print_line(name)
     if config.show:
         from matplotlib import pyplot
 
@@ -200,14 +200,14 @@ def compare(config: CompareConfig, command_line: str) -> None:
     for name, kind in formats.items():
         with output_file(Path(name)) as temporary:
             temporary.write_text(text(kind, UNLIMITED_WIDTH) + "\n", encoding="utf-8")
-        say(name)
+        print_line(name)
 
 
 def report(config: ReportConfig, command_line: str) -> None:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
-    say(str(write_report(config, command_line)))
+    print_line(str(write_report(config, command_line)))
 
 
 def check(config: CheckConfig, command_line: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env_config
-from rlher.run.run_folder import RESULT
+from rlher.run.run_folder import RESULT_FILE
 
 Row = dict[str, Any]
 
@@ -44,7 +44,7 @@ def agents() -> Iterator[Row]:
 
     for name in lookup.bundled_agent_names():
         config = run_folder.read_config(lookup.bundled_agent_folder(name))
-        best = read_json_or_empty(lookup.bundled_agent_folder(name) / RESULT)["best"]
+        best = read_json_or_empty(lookup.bundled_agent_folder(name) / RESULT_FILE)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}
 

@@ -15,7 +15,7 @@ import rlher.core.gc_threshold
 from rlher.cli import completion
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import iter_keys, shown_value
-from rlher.core.console import note, warn
+from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
@@ -84,7 +84,7 @@ def dispatch(argv: list[str]) -> int:
         return UserError.exit_code
     line = flags.parse(name, words)
     if argv[0] not in COMMANDS:
-        note(f"read as: {line}")
+        print_note(f"read as: {line}")
     return run_command(line)
 
 

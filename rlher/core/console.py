@@ -17,12 +17,12 @@ def escape_control(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line of the result on stdout, with control characters escaped."""
     print(escape_control(text))
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a line that is not part of the result on stderr, with control characters escaped."""
     print(escape_control(text), file=sys.stderr)
 

@@ -81,16 +81,16 @@ class Worker:
             raise WorkerLost(self._exit_reason()) from error
 
     def receive(
-        self, seconds: float | None, on_report: Callable[[Any], Any] = lambda value: None, extra_seconds: float = 0
+        self, timeout: float | None, on_report: Callable[[Any], Any] = lambda value: None, extra_timeout: float = 0
     ) -> Any:
         """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
 
-        :param seconds: time limit, which begins again with each :func:`report_progress` of the service; None: no limit.
+        :param timeout: seconds to wait, counted from the last :func:`report_progress` of the service; None: no limit.
         :param on_report: called with the values that the service reports.
-        :param extra_seconds: added to the limit of the first report or result.
+        :param extra_timeout: added to the time limit of the first report or result.
         :raises WorkerLost: the process has ended, or did not answer in time.
         """
-        limit = None if seconds is None else seconds + extra_seconds
+        limit = None if timeout is None else timeout + extra_timeout
         while True:
             try:
                 if not self.pipe.poll(limit):
@@ -102,7 +102,7 @@ class Worker:
                 raise value
             if kind == "returned":
                 return value
-            limit = seconds
+            limit = timeout
             if value is not None:
                 on_report(value)
 
@@ -269,10 +269,10 @@ def _disconnect(pipe: Connection) -> None:
         both_ways.shutdown(socket.SHUT_RDWR)
 
 
-def _end(pipe: Connection, process: Any, seconds: float) -> None:
-    """Hang up, wait for a process to end, and kill it after ``seconds``."""
+def _end(pipe: Connection, process: Any, timeout: float) -> None:
+    """Hang up, wait for a process to end, and kill it after ``timeout`` seconds."""
     _disconnect(pipe)
-    process.join(seconds)
+    process.join(timeout)
     if process.exitcode is None:
         process.kill()
         process.join(CLOSE_TIMEOUT)  # limited: a process that waits for a lost disk cannot be killed

@@ -15,7 +15,7 @@ from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
 from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, ends_on_success, fill_from_rollout
 from rlher.envs.registration import supports_rgb_array
-from rlher.her.reward_and_done import ROUNDING, reaches
+from rlher.her.reward_and_done import REWARD_TOLERANCE, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
@@ -201,7 +201,7 @@ def _reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Fin
     step_rewards = rollout.rewards[steps]
     infos = [rollout.infos[step] for step in steps]
     computed = rollout.rewards_of(rollout.achieved[steps], rollout.desired[steps], infos)
-    differs = np.abs(step_rewards - computed) > ROUNDING * np.maximum(1.0, np.abs(step_rewards))
+    differs = np.abs(step_rewards - computed) > REWARD_TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
     is_crash = rollout.info_flags(config.crash_key)[steps]
     is_failure = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
     if not differs.any():
@@ -246,15 +246,15 @@ def _reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)
-        if (outside := rewards[(rewards < low - ROUNDING) | (rewards > high + ROUNDING)]).size:
+        if (outside := rewards[(rewards < low - REWARD_TOLERANCE) | (rewards > high + REWARD_TOLERANCE)]).size:
             yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
-    if config.success_reward is not None and not reaches(exact, config.success_reward):
+    if config.success_reward is not None and not is_success_reward(exact, config.success_reward):
         yield Finding(
             "error",
             f"an exactly achieved goal has reward {exact:g}, less than env.success_reward={config.success_reward:g}: "
             "no virtual goal would count as reached; lower it.",
         )
-    if exact < max(missed) - ROUNDING:
+    if exact < max(missed) - REWARD_TOLERANCE:
         yield Finding(
             "warning",
             f"compute_reward gives {exact:g} for an exactly achieved goal and {max(missed):g} for a missed one; "

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.her.reward_and_done import reaches
+from rlher.her.reward_and_done import is_success_reward
 
 
 class GoalEnvWrapper(gym.Wrapper):
@@ -82,7 +82,7 @@ class GoalEnvWrapper(gym.Wrapper):
         plain, _, terminated, truncated, info = self.env.step(action)
         observation = self._with_goals(plain)
         reward = float(self.compute_reward(observation["achieved_goal"], self._goal, info))
-        success = bool(reaches(reward, self.success_reward))
+        success = bool(is_success_reward(reward, self.success_reward))
         ended = terminated or (success and self.ends_on_success)
         return observation, reward, ended, truncated, {**info, "is_success": success}
 
@@ -92,7 +92,7 @@ class GoalEnvWrapper(gym.Wrapper):
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
         """Return whether these goals are reached and end an episode: bool, shape ``(...)``."""
-        reached = reaches(self.compute_reward(achieved_goal, desired_goal, info), self.success_reward)
+        reached = is_success_reward(self.compute_reward(achieved_goal, desired_goal, info), self.success_reward)
         return reached & self.ends_on_success
 
     def render(self) -> Any:

@@ -11,7 +11,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.success_info import SUCCESS_KEYS, as_bool
-from rlher.her.reward_and_done import ROUNDING, RewardStatistics, reaches
+from rlher.her.reward_and_done import REWARD_TOLERANCE, RewardStatistics, is_success_reward
 
 RANDOM_STEPS = 200
 """Steps of the random episodes, 0.1 to 0.4 s."""
@@ -158,7 +158,7 @@ def _reward_range(
     :return: low and high, None where unknown; None: the kind of reward is unknown.
     """
     low, high = float(rewards.min()), float(rewards.max())
-    if is_sparse and low - ROUNDING <= step_rewards.min() and step_rewards.max() <= high + ROUNDING:
+    if is_sparse and low - REWARD_TOLERANCE <= step_rewards.min() and step_rewards.max() <= high + REWARD_TOLERANCE:
         return [None if crash_costs else low, high]
     if high == 0.0 and step_rewards.max() <= 0.0:  # a negative distance, or sparse with penalties
         return [None, 0.0]
@@ -169,7 +169,7 @@ def ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
     """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
     success = rollout.info_flags(config.success_key)
     if config.success_key is None and config.success_reward is not None:
-        success = reaches(rollout.rewards, config.success_reward)
+        success = is_success_reward(rollout.rewards, config.success_reward)
     if success.any():
         return bool(rollout.terminated[success].mean() > 0.5)
     goal = rollout.desired[0]

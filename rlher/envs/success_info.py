@@ -8,7 +8,7 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
-from rlher.her.reward_and_done import reaches
+from rlher.her.reward_and_done import is_success_reward
 
 SUCCESS_KEYS = ("is_success", "success")
 """Fetch, Hand, Panda and parking use the first key, the mazes the second; Stable-Baselines3 reads the first only."""
@@ -96,7 +96,7 @@ class SuccessInfo(CheckedEnv):
 
     def _is_reached(self, achieved_goal: Any, desired_goal: Any, info: dict[str, Any]) -> bool:
         success_reward: Any = self._config.success_reward
-        return bool(reaches(self.compute_reward(achieved_goal, desired_goal, info), success_reward))
+        return bool(is_success_reward(self.compute_reward(achieved_goal, desired_goal, info), success_reward))
 
 
 def as_bool(value: Any, key: str, env_name: str) -> bool:

@@ -25,7 +25,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.command_flags import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
-from rlher.core.console import note
+from rlher.core.console import print_note
 from rlher.core.errors import require_package
 from rlher.core.nested import leaves
 from rlher.core.reading import finite_float, read_json_or_empty
@@ -45,7 +45,7 @@ from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import load_onnx, write_onnx
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import RESULT, RunFolder, safe_name
+from rlher.run.run_folder import RESULT_FILE, RunFolder, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
@@ -71,7 +71,7 @@ def export(config: ExportConfig) -> dict[str, str]:
             require_package("format=onnx", package, "onnx")
     if config.push is not None:
         require_pushable(config.push)
-    note(chosen.name)
+    print_note(chosen.name)
     with as_write_error(folder):
         parent = folder if config.output else run.folder
         parent.mkdir(parents=True, exist_ok=True)
@@ -87,14 +87,14 @@ def export(config: ExportConfig) -> dict[str, str]:
             for name in files:
                 Path(temporary, name).replace(folder / name)
     for line in notes:
-        note(f"  {line}")
+        print_note(f"  {line}")
     folder = display_path(folder)
     result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
         message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
-        note(f"pushed to {result['url']}")
+        print_note(f"pushed to {result['url']}")
     return result
 
 
@@ -200,13 +200,13 @@ def _final_evaluation(chosen: RunModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.seed + FINAL_SEED_OFFSET
-    result = read_json_or_empty(chosen.run.folder / RESULT)
+    result = read_json_or_empty(chosen.run.folder / RESULT_FILE)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     if isinstance(summary, dict):
         values = {name: value for name, value in summary.items() if finite_float(value) is not None}
         if values.keys() >= metrics.REQUIRED_KEYS:
             return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
-    note(f"  evaluating the model in {eval_config.final_episodes} episodes")
+    print_note(f"  evaluating the model in {eval_config.final_episodes} episodes")
     return {**chosen.evaluate(eval_config.final_episodes, seed), "seed": seed}
 
 

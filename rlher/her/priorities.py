@@ -4,7 +4,6 @@ To add a priority, write a subclass of :class:`Priority` and enter it in :data:`
 """
 
 import contextlib
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -27,12 +26,9 @@ class Priority:
     """Base class of priorities, which sample transitions of a storage.
 
     :param storage: what to sample from, without its demonstrations; none of its transitions has a priority yet.
-    :param options: arguments of the subclass. A saved state is restored only if they are equal.
     """
 
-    def __init__(self, storage: Storage, **options: Any) -> None:
-        # As they are read from a file: a tuple is a list in JSON.
-        self.options = json.loads(json.dumps({"priority": type(self).__name__, **options}, default=str))
+    def __init__(self, storage: Storage) -> None:
         self.storage = storage
 
     @classmethod
@@ -62,21 +58,15 @@ class Priority:
         """
 
 
-class Uniform(Priority):
-    """Samples all transitions with the same probability.
-
-    :param storage: what to sample from.
-    """
-
-    def __init__(self, storage: Storage) -> None:
-        super().__init__(storage)
+class UniformPriority(Priority):
+    """Samples all transitions with the same probability."""
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids of transitions, and no weights."""
         return self.storage.sample(count, rng), None
 
 
-class TDError(Priority):
+class TDErrorPriority(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
     A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
@@ -103,7 +93,7 @@ class TDError(Priority):
                 f"td_error has alpha={alpha}, beta={beta}, beta_steps={beta_steps}, epsilon={epsilon}; use a finite "
                 "alpha >= 0, 0 <= beta <= 1, beta_steps >= 1 and a finite epsilon > 0."
             )
-        super().__init__(storage, alpha=alpha, beta=beta, beta_steps=beta_steps, epsilon=epsilon)
+        super().__init__(storage)
         self.alpha = alpha
         self.beta = beta
         self.beta_steps = beta_steps
@@ -163,7 +153,7 @@ class TDError(Priority):
         self.max_priority, self.batches = float(state["max_priority"]), int(state["batches"])
 
 
-class Energy(Priority):
+class EnergyPriority(Priority):
     """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
 
     P(episode) is proportional to max(energy, ``floor`` × mean energy of the finished episodes). A running episode
@@ -193,7 +183,7 @@ class Energy(Priority):
                 f"energy has floor={floor}, height={height}, step_seconds={step_seconds}; use a floor above 0 and at "
                 f"most 1, and both or none of an index from 0 to {self.goal_size - 1} and a finite number above 0."
             )
-        super().__init__(storage, floor=floor, height=height, step_seconds=step_seconds)
+        super().__init__(storage)
         self.floor = floor
         self.height = height
         self.step_seconds = step_seconds
@@ -258,7 +248,11 @@ class Energy(Priority):
         self.energy[episodes], self.computed_until[episodes] = state["energy"], state["computed_until"]
 
 
-PRIORITIES: dict[str, type[Priority]] = {"uniform": Uniform, "energy": Energy, "td_error": TDError}
+PRIORITIES: dict[str, type[Priority]] = {
+    "uniform": UniformPriority,
+    "energy": EnergyPriority,
+    "td_error": TDErrorPriority,
+}
 """Classes by the value of ``priority``."""
 
 

@@ -1,12 +1,12 @@
 """The hindsight replay buffer: stored transitions are sampled and relabelled, behind SB3's interface."""
 
+import json
 import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,15 +163,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
-        self._make_reward_and_done = partial(
-            RewardAndDone,
+        self._reward_options: dict[str, Any] = dict(
             reward_function=RewardFunction(self._compute_reward),
             relabel_done=relabel_done,
-            keep_goal_independent=keep_goal_independent_reward,
+            keep_goal_independent_reward=keep_goal_independent_reward,
             ends_on_success=ends_on_success,
             success_reward=success_reward,
         )
-        self._make_priority = partial(make_priority, priority, priority_kwargs or {})
+        self._priority_name = priority
+        self._priority_kwargs = dict(priority_kwargs or {})
         self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
     def __repr__(self) -> str:
@@ -181,8 +181,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _set_storage(self, storage: Storage) -> None:
         """Use a storage, with new priorities and statistics of rewards."""
         self.storage = storage
-        self.reward_and_done = self._make_reward_and_done(storage)
-        self.priority = self._make_priority(storage)
+        self.reward_and_done = RewardAndDone(storage, **self._reward_options)
+        self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
@@ -389,7 +389,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         extra = {
             "rng": self.rng.bit_generator.state,
             "observed_rewards": asdict(self.reward_and_done.statistics),
-            "priority": self.priority.options,
+            "priority": self._priority_text,
         }
         saving.save(self.storage, path, extra, self.priority.state_dict())
 
@@ -408,12 +408,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.full = added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
-            if extra["priority"] == self.priority.options:
+            if extra["priority"] == self._priority_text:
                 self.priority.load_state_dict(priorities)
         except Exception as error:
             self.storage = before
             self.reset()
             raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+
+    @property
+    def _priority_text(self) -> str:
+        """Class and arguments of the priority, as JSON; a saved state of another one is not restored."""
+        return json.dumps([type(self.priority).__name__, self._priority_kwargs], default=str, sort_keys=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment and a reward function that belongs to one."""

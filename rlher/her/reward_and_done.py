@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 RELABEL_DONE = ("auto", "keep", "success")
 """Values of ``relabel_done``, see :class:`RewardAndDone`."""
 
-ROUNDING = 1e-5
+REWARD_TOLERANCE = 1e-5
 """Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
 
 
@@ -68,8 +68,8 @@ class RewardStatistics:
     @property
     def observed_success_reward(self) -> float | None:
         """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
-        is_success_reward = bool(self.sparse_values) and self.reward_at_goal == self.sparse_values[-1]
-        return self.reward_at_goal if is_success_reward else None
+        reaches = bool(self.sparse_values) and self.reward_at_goal == self.sparse_values[-1]
+        return self.reward_at_goal if reaches else None
 
     @property
     def observed_ends_on_success(self) -> bool:
@@ -89,7 +89,7 @@ class RewardAndDone:
         - ``success``: those that reach the new goal, and those that were terminal without reaching the original goal,
           such as a crash.
         - ``auto``: ``success`` where episodes end on success, else ``keep``.
-    :param keep_goal_independent: whether the new reward contains the part that does not depend on the goal.
+    :param keep_goal_independent_reward: whether the new reward contains the part that does not depend on the goal.
     :param ends_on_success: whether success terminates an episode. None: whether most of the stored transitions that
         reached their goal were terminal; before the first of them, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: the greater value of a
@@ -100,7 +100,7 @@ class RewardAndDone:
     storage: Storage
     reward_function: RewardFunction
     relabel_done: str = "auto"
-    keep_goal_independent: bool = True
+    keep_goal_independent_reward: bool = True
     ends_on_success: bool | None = None
     success_reward: float | None = None
 
@@ -122,7 +122,7 @@ class RewardAndDone:
         """
         storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
-        is_needed = self.keep_goal_independent or self.relabel_done != "keep"
+        is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
         if not is_needed or since == storage.ring_added.tolist() or not storage.is_newer(ids, since).any():
             return
         ids = storage.ids_since(since)
@@ -173,7 +173,7 @@ class RewardAndDone:
             rows = rows[with_goals]
             goal_rewards = self._compute_reward(positions[with_goals], goals)
             rewards[with_goals] = (
-                goal_rewards + rows["goal_independent"] if self.keep_goal_independent else goal_rewards
+                goal_rewards + rows["goal_independent"] if self.keep_goal_independent_reward else goal_rewards
             )
             dones[with_goals] = self.done(goal_rewards, rows)
         return rewards, dones
@@ -218,16 +218,16 @@ class RewardAndDone:
         """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
         if self.resolved_success_reward is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return reaches(goal_rewards, self.resolved_success_reward)
+        return is_success_reward(goal_rewards, self.resolved_success_reward)
 
     def _compute_reward(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         return self.reward_function(self.storage.next_achieved.take(positions, axis=0), goals)
 
 
-def reaches(goal_rewards: Any, success_reward: float) -> Bools:
+def is_success_reward(goal_rewards: Any, success_reward: float) -> Bools:
     """Return whether rewards of ``compute_reward`` are that of success or greater, apart from rounding."""
-    return np.asarray(goal_rewards >= success_reward - ROUNDING * max(1.0, abs(success_reward)))
+    return np.asarray(goal_rewards >= success_reward - REWARD_TOLERANCE * max(1.0, abs(success_reward)))
 
 
 def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values: Sequence[float] = ()) -> Floats:
@@ -241,7 +241,7 @@ def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values
     :param goal_rewards: (n,) ``compute_reward`` of the same transitions under their original goals.
     :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
     """
-    tolerance = ROUNDING * np.maximum(1.0, np.abs(stored))
+    tolerance = REWARD_TOLERANCE * np.maximum(1.0, np.abs(stored))
     difference = np.asarray(stored, dtype=np.float64) - goal_rewards
     is_zero = np.abs(difference) <= tolerance
     for value in sparse_values:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from rlher.core.console import can_redraw, escape_control, format_seconds, note
+from rlher.core.console import can_redraw, escape_control, format_seconds, print_note
 from rlher.jobs.job_source import JobSource, ProgressRow
 
 
@@ -51,7 +51,7 @@ class ProgressTable:
         for line in self._lines(rows):
             if line not in self._printed:
                 self._printed.add(line)
-                note(f"{done:>4}/{self._jobs.total}  {line}{self._time_left(rows)}")
+                print_note(f"{done:>4}/{self._jobs.total}  {line}{self._time_left(rows)}")
 
     def _lines(self, rows: list[ProgressRow]) -> Iterator[str]:
         for row in rows:

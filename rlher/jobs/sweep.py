@@ -21,7 +21,7 @@ from rlher.config.key import compared_values, iter_keys
 from rlher.config.override_syntax import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
-from rlher.core.console import note, warn
+from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import read_json_or_empty, read_text_or_empty
 from rlher.core.workers import start_fork_server
@@ -30,7 +30,7 @@ from rlher.jobs.job_pool import Pool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
-from rlher.run.run_folder import EVALUATIONS, RESULT, locked, safe_name
+from rlher.run.run_folder import EVALUATIONS_FILE, RESULT_FILE, locked, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import JOB_MODULES, train_run
@@ -83,8 +83,8 @@ class SweepRun:
         if self.folder is None:
             return {}
         if self.state is Status.FINISHED:
-            return read_json_or_empty(self.folder / RESULT)
-        rows = list(csv.DictReader(io.StringIO(read_text_or_empty(self.folder / EVALUATIONS))))
+            return read_json_or_empty(self.folder / RESULT_FILE)
+        rows = list(csv.DictReader(io.StringIO(read_text_or_empty(self.folder / EVALUATIONS_FILE))))
         return rows[-1] if rows else {}
 
     def row(self) -> ProgressRow:
@@ -158,7 +158,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
             logs.mkdir(parents=True, exist_ok=True)
     if config.progress:
         count = f"{len(waiting)} of {len(runs)} runs are to be trained"
-        note(f"{count}, {config.workers} at a time; their output is in {logs}")
+        print_note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
         return runs, False
     if config.launcher == "local":

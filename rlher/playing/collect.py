@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.command_flags import CollectConfig
-from rlher.core.console import note, warn
+from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.make import make_env
@@ -60,7 +60,7 @@ def collect_dataset(config: CollectConfig) -> dict[str, Any]:
         metadata = _metadata(config, source, success_rate)
         write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
     if failure:
-        note(f"the {len(kept):,} episodes before the failure are in {folder}")
+        print_note(f"the {len(kept):,} episodes before the failure are in {folder}")
         raise failure
     return {
         "folder": str(folder),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.command_flags import EnjoyConfig
-from rlher.core.console import note
+from rlher.core.console import print_note
 from rlher.core.machine import has_display
 from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
@@ -35,7 +35,7 @@ def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     outcomes: list[dict[str, Any]] = []
     with closing(make_env(source.env, "human" if window else "rgb_array")) as env:
         policy = source.make_policy(env)
-        note(source.name)
+        print_note(source.name)
         recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
         with nullcontext() if window else recording as recorder:
             for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):

@@ -11,7 +11,16 @@ from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.reading import read_json_or_empty
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG, METADATA, MODEL_FILES, RESULT, RunFolder, is_locked, read_config, safe_name
+from rlher.run.run_folder import (
+    CONFIG_FILE,
+    METADATA_FILE,
+    MODEL_FILES,
+    RESULT_FILE,
+    RunFolder,
+    is_locked,
+    read_config,
+    safe_name,
+)
 
 BUNDLED_AGENTS = Path(__file__).parents[1] / "bundled_agents"
 """Folder of the agents that come with rlher, by name: run folders with the weights of the policy alone."""
@@ -34,11 +43,11 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     try:
         config = read_config(folder)
     except FileNotFoundError:
-        runs = sorted(folder.glob(f"*/{CONFIG}"), key=_modified)
+        runs = sorted(folder.glob(f"*/{CONFIG_FILE}"), key=_modified)
         near = runs[-1].parent if runs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
-        raise UserError(f"there is no run folder {folder}, because it has no {CONFIG}{hint}.") from None
-    require_trusted_code(folder / CONFIG, flat_values(config), trust_code)
+        raise UserError(f"there is no run folder {folder}, because it has no {CONFIG_FILE}{hint}.") from None
+    require_trusted_code(folder / CONFIG_FILE, flat_values(config), trust_code)
     return RunFolder(folder, config)
 
 
@@ -55,7 +64,7 @@ def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[R
     elif name and name.endswith(".zip") and not Path(name).is_dir():
         file = Path(name)
         folder = file.parent.parent if file.parent.name == "models" else file.parent
-        if not file.is_file() or not (folder / CONFIG).exists():
+        if not file.is_file() or not (folder / CONFIG_FILE).exists():
             raise UserError(
                 f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
                 "evaluate them in rlher.make_env(<environment>)."
@@ -77,7 +86,7 @@ def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     :raises UserError: there is no run at all.
     """
     folders = [folder for folder in _run_folders(Path(logs)) if not is_finished(folder)]
-    latest = max(folders, key=lambda folder: (not is_locked(folder), _modified(folder / CONFIG)), default=None)
+    latest = max(folders, key=lambda folder: (not is_locked(folder), _modified(folder / CONFIG_FILE)), default=None)
     return open_run(str(latest) if latest else None, logs, trust_code)
 
 
@@ -89,17 +98,17 @@ def find_run(config: TrainConfig) -> Path | None:
     values, defaults = (compared_values(each, "experiment") for each in (config, config.defaults()))
 
     def is_same(folder: Path) -> bool:
-        recorded = read_json_or_empty(folder / METADATA).get("experiment")
+        recorded = read_json_or_empty(folder / METADATA_FILE).get("experiment")
         return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
 
     folders = _run_folders(Path(config.logs), config.env.label, config.algo.label)
     same = [folder for folder in folders if is_same(folder)]
-    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA)), default=None)
+    return max(same, key=lambda folder: (is_finished(folder), _modified(folder / METADATA_FILE)), default=None)
 
 
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
-    return read_json_or_empty(folder / RESULT).get("status") == Status.FINISHED
+    return read_json_or_empty(folder / RESULT_FILE).get("status") == Status.FINISHED
 
 
 def _newest(logs: Path, env: str | None = None) -> Path | None:
@@ -109,7 +118,7 @@ def _newest(logs: Path, env: str | None = None) -> Path | None:
     """
     folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODEL_FILES.values() if (folder / name).exists()]
-    newest = max(models or [folder / CONFIG for folder in folders], key=_modified, default=None)
+    newest = max(models or [folder / CONFIG_FILE for folder in folders], key=_modified, default=None)
     return newest and newest.parent
 
 
@@ -120,7 +129,7 @@ def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Pa
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
     name = re.compile((re.escape(safe_name(env)) if env else ".*") + r"_\d+")
-    return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG}") if name.fullmatch(config.parent.name)]
+    return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG_FILE}") if name.fullmatch(config.parent.name)]
 
 
 def _modified(path: Path) -> float:

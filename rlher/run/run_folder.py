@@ -29,17 +29,17 @@ from rlher.core.reading import dump_yaml, read_text_or_empty, read_yaml
 from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
-CONFIG = "config.yaml"
+CONFIG_FILE = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""
-COMMAND = "command.txt"
+COMMAND_FILE = "command.txt"
 """Command lines: the first one started the run, each further one resumed it."""
-METADATA = "meta.json"
+METADATA_FILE = "meta.json"
 """How the run was made: versions, commit and machine."""
-EVALUATIONS = "evaluations.csv"
+EVALUATIONS_FILE = "evaluations.csv"
 """Evaluations during training."""
-RESULT = "result.json"
+RESULT_FILE = "result.json"
 """The final evaluation and the run's status."""
-TRAINING_LOG = "progress.csv"
+TRAINING_LOG_FILE = "progress.csv"
 """SB3's log of training."""
 MODEL_FILES = {"best": "best_model.zip", "last": "last_model.zip"}
 """Model files by the values of ``model=``."""
@@ -88,14 +88,14 @@ class RunFolder:
 
     def write_config(self) -> None:
         """Write ``config.yaml`` and sign it."""
-        write_text(self.folder / CONFIG, sign(dump_yaml(asdict(self.config)), self.folder))
+        write_text(self.folder / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.folder))
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
         """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
         if not rows:
-            (self.folder / EVALUATIONS).unlink(missing_ok=True)
+            (self.folder / EVALUATIONS_FILE).unlink(missing_ok=True)
             return
-        with atomic_write(self.folder / EVALUATIONS) as temporary, temporary.open("w", newline="") as file:
+        with atomic_write(self.folder / EVALUATIONS_FILE) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")  # pandas takes half a second to import
             writer.writeheader()
             writer.writerows(rows)
@@ -111,13 +111,13 @@ def read_config(folder: Path) -> TrainConfig:
     config, other_values = read_unvalidated_config(folder)
     if (algo := config.algo.name) not in ALGORITHMS:
         raise UserError(
-            f"{folder / CONFIG} needs algo={algo}, which is not installed; install the package that has it."
+            f"{folder / CONFIG_FILE} needs algo={algo}, which is not installed; install the package that has it."
         )
     try:
         set_values(config, other_values)  # raises UserError that names the first of them
         validate(config)
     except UserError as error:
-        raise DamagedFile(folder / CONFIG, first_line(error)) from None
+        raise DamagedFile(folder / CONFIG_FILE, first_line(error)) from None
     return config
 
 
@@ -127,7 +127,7 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
     :return: the config, and by dotted key the values of keys that do not exist and values of another type.
     :raises FileNotFoundError, UserError, DamagedFile: as :func:`read_config`, but for values that do not fit.
     """
-    path = folder / CONFIG
+    path = folder / CONFIG_FILE
     with as_read_error(path, FileNotFoundError):
         values = read_yaml(path)
         if not {"algo", "env"} <= values.keys():
@@ -143,12 +143,12 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
     return config, other_values
 
 
-def read_commands(folder: Path, signed: str = CONFIG) -> list[str]:
+def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
     """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
 
     :param signed: file in the folder that is signed if this user wrote it.
     """
-    return read_text_or_empty(folder / COMMAND).splitlines() if is_signed(folder / signed) else []
+    return read_text_or_empty(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []
 
 
 def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> RunFolder:
@@ -166,8 +166,8 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
-        write_text(folder / COMMAND, command_line + "\n")
-        write_json(folder / METADATA, describe_run(config, compared_values(composed, "experiment")))
+        write_text(folder / COMMAND_FILE, command_line + "\n")
+        write_json(folder / METADATA_FILE, describe_run(config, compared_values(composed, "experiment")))
         # The config is written last: with it, `rlher resume` in another terminal finds the run. The caller locks the
         # run at once.
         run.write_config()
@@ -175,15 +175,15 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
 
 
 @contextmanager
-def locked(folder: Path, seconds: float = 1.0) -> Iterator[None]:
+def locked(folder: Path, timeout: float = 1.0) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block, if its file system has locks.
 
-    :param seconds: how long to try again, because a process that calls :func:`is_locked` has the lock for an instant.
+    :param timeout: seconds to wait for the lock, which a process that calls :func:`is_locked` has for an instant.
     :raises UserError: another process is training in it.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + timeout
         while not _try_lock(handle):
             if time.monotonic() >= deadline:
                 raise UserError(f"{folder} is being trained by another process; wait until it ends, or stop it.")
@@ -207,7 +207,7 @@ def _try_lock(handle: int) -> bool:
 def is_locked(folder: Path) -> bool:
     """Return whether a process is training in a run folder."""
     try:
-        with locked(folder, seconds=0):
+        with locked(folder, timeout=0):
             return False
     except UserError:
         return True

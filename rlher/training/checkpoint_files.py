@@ -15,7 +15,7 @@ from rlher.core.errors import DamagedFile, as_read_error, first_line
 from rlher.core.reading import require_regular_file
 from rlher.core.writing import sync, write_json
 
-MANIFEST = "checkpoint.json"
+MANIFEST_FILE = "checkpoint.json"
 KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 
@@ -38,7 +38,7 @@ def new_checkpoint(parent: Path, timesteps: int) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
-        write_json(temporary / MANIFEST, {"timesteps": timesteps, "sha256": sums})
+        write_json(temporary / MANIFEST_FILE, {"timesteps": timesteps, "sha256": sums})
         for file in (*temporary.iterdir(), temporary):
             sync(file)
         if path.exists():
@@ -72,7 +72,7 @@ def verify(folder: Path) -> None:
     with as_read_error(folder):
         for file in folder.iterdir():
             require_regular_file(file)
-        sums: dict[str, str] = json.loads((folder / MANIFEST).read_text())["sha256"]
+        sums: dict[str, str] = json.loads((folder / MANIFEST_FILE).read_text())["sha256"]
         for name, digest in sums.items():
             file = folder / Path(name).name  # a forged manifest may name any path
             if _digest(file) != digest:

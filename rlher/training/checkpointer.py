@@ -40,11 +40,11 @@ from rlher.training import checkpoint_files
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
 
-MODEL = "model.zip"
-BEST_MODEL = MODEL_FILES["best"]
-BUFFER = "replay_buffer.npz"
-ENV_ACTIONS = "env_actions.npz"
-STATE = "state.json"
+MODEL_FILE = "model.zip"
+BEST_MODEL_FILE = MODEL_FILES["best"]
+BUFFER_FILE = "replay_buffer.npz"
+ENV_ACTIONS_FILE = "env_actions.npz"
+STATE_FILE = "state.json"
 
 COUNTERS = (
     "num_timesteps",
@@ -127,7 +127,7 @@ class Checkpointer:
     def _write(self, folder: Path) -> None:
         """Write the files of a checkpoint into an empty folder."""
         model, envs = self._model, self._envs
-        (folder / MODEL).write_bytes(model_file.to_bytes(model))
+        (folder / MODEL_FILE).write_bytes(model_file.to_bytes(model))
         state = {
             "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
             "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -143,13 +143,14 @@ class Checkpointer:
             "log_rows": count_log_rows(self._run.folder),
             "config": compared_values(self._run.config, "resume"),  # the values that may not change
         }
-        (folder / STATE).write_text(json.dumps(state, default=lambda value: value.tolist()))
-        if self._evaluator.best_model is not None:
-            (folder / BEST_MODEL).write_bytes(self._evaluator.best_model)
-        model.replay_buffer.save(folder / BUFFER)
+        (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
+        if self._evaluator.best_model_content is not None:
+            (folder / BEST_MODEL_FILE).write_bytes(self._evaluator.best_model_content)
+        model.replay_buffer.save(folder / BUFFER_FILE)
         actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
-        observations: Any = model._last_obs
-        np.savez(folder / ENV_ACTIONS, actions=actions, **{f"obs_{key}": value for key, value in observations.items()})
+        last_obs: Any = model._last_obs
+        observations = {f"obs_{key}": value for key, value in last_obs.items()}
+        np.savez(folder / ENV_ACTIONS_FILE, actions=actions, **observations)
 
     # ----------------------------------------------------------------------------------------------- restoring
 
@@ -171,8 +172,8 @@ class Checkpointer:
         :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
         """
         model, envs = self._model, self._envs
-        model_file.load_parameters(folder / MODEL, model)
-        state = json.loads((folder / STATE).read_text())
+        model_file.load_parameters(folder / MODEL_FILE, model)
+        state = json.loads((folder / STATE_FILE).read_text())
         for name in COUNTERS:
             if hasattr(model, name):
                 setattr(model, name, type(getattr(model, name))(state["counters"][name]))
@@ -184,10 +185,10 @@ class Checkpointer:
         self._restore_generators(state["generators"])  # once more after the actions; here it shows whether it is valid
         self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
-        best = folder / BEST_MODEL
-        self._evaluator.best_model = best.read_bytes() if best.exists() else None
-        model.replay_buffer.load(folder / BUFFER)
-        with open_arrays(folder / ENV_ACTIONS) as stored:
+        best = folder / BEST_MODEL_FILE
+        self._evaluator.best_model_content = best.read_bytes() if best.exists() else None
+        model.replay_buffer.load(folder / BUFFER_FILE)
+        with open_arrays(folder / ENV_ACTIONS_FILE) as stored:
             arrays = dict(stored)
         shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
         if arrays["actions"].size and arrays["actions"].shape[1:] != shape:
@@ -227,4 +228,4 @@ def recorded_values(checkpoint: Path) -> dict[str, Any]:
 
     :raises Exception: the content is invalid.
     """
-    return dict(json.loads((checkpoint / STATE).read_text())["config"])
+    return dict(json.loads((checkpoint / STATE_FILE).read_text())["config"])

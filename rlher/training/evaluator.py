@@ -64,7 +64,7 @@ class Evaluator:
         self, run: RunFolder, model: OffPolicyAlgorithm, started: float, on_evaluation: OnEvaluation | None = None
     ) -> None:
         self.rows: EvaluationRows = []
-        self.best_model: bytes | None = None
+        self.best_model_content: bytes | None = None
         """Content of the best model's file."""
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
@@ -131,7 +131,7 @@ class Evaluator:
         self._log(row)
         is_best = row is best_row(self.rows)
         if is_best:
-            self.best_model = model_content
+            self.best_model_content = model_content
             self.write_best_model()
         self._run.write_evaluations(self.rows)
         if self._run.config.eval.keep_models:
@@ -156,20 +156,20 @@ class Evaluator:
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
         best = best_row(self.rows)
-        if best is None or self.best_model is None or best["timesteps"] >= last_steps:
+        if best is None or self.best_model_content is None or best["timesteps"] >= last_steps:
             best = {"timesteps": last_steps}
-            self.best_model = last_model
+            self.best_model_content = last_model
             self.write_best_model()
         last_episodes = best_episodes = self.workers.start(last_model, episodes, seed)
-        if self.best_model is not last_model:
-            best_episodes = self.workers.start(self.best_model, episodes, seed)
+        if self.best_model_content is not last_model:
+            best_episodes = self.workers.start(self.best_model_content, episodes, seed)
         best = {**wait_for_summary(best_episodes), "timesteps": best["timesteps"]}
         return wait_for_summary(last_episodes), best
 
     def write_best_model(self) -> None:
         """Write the best model; without one, delete the file, which may be of steps that are done again."""
-        if self.best_model is not None:
-            write_bytes(self._run.model_path("best"), self.best_model)
+        if self.best_model_content is not None:
+            write_bytes(self._run.model_path("best"), self.best_model_content)
         else:
             self._run.model_path("best").unlink(missing_ok=True)
 

@@ -30,7 +30,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
 from rlher.core.writing import atomic_write
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import METADATA, TRAINING_LOG, RunFolder
+from rlher.run.run_folder import METADATA_FILE, TRAINING_LOG_FILE, RunFolder
 
 
 def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int = 0) -> Logger:
@@ -39,7 +39,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
     :param rows: rows of ``progress.csv`` that a resumed run keeps; later ones belong to steps that are done again.
     :param timesteps: steps of a resumed run; TensorBoard hides the points of later steps.
     """
-    path = folder / TRAINING_LOG
+    path = folder / TRAINING_LOG_FILE
     kept: list[str] = []  # with the header
     if count_log_rows(folder):
         kept = path.read_text(errors="replace").splitlines(keepends=True)[: rows + 1]
@@ -60,7 +60,7 @@ def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int =
 
 def count_log_rows(folder: Path) -> int:
     """Return the number of rows of a run's ``progress.csv``, without its header."""
-    path = folder / TRAINING_LOG
+    path = folder / TRAINING_LOG_FILE
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
@@ -80,7 +80,7 @@ class WandbTracker:
 
         folder = str(run.folder)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        started = read_json_or_empty(run.folder / METADATA).get("started")
+        started = read_json_or_empty(run.folder / METADATA_FILE).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):

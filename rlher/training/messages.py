@@ -2,7 +2,7 @@
 
 import shlex
 
-from rlher.core.console import escape_control, format_seconds, note
+from rlher.core.console import escape_control, format_seconds, print_note
 from rlher.evaluation.metrics import format_summary
 from rlher.run.result import RunResult
 from rlher.run.run_folder import MODEL_FILES, RunFolder
@@ -17,9 +17,9 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
     her = strategy if config.her.n_sampled_goal else "no hindsight"
     title = f"{config.title}, {her}, seed {config.seed} → {run}"
     recipe = f"recipe {config.recipe}" if config.recipe else "no recipe; keys that you did not set have their defaults"
-    note(title)
+    print_note(title)
     for line in [recipe, *notes]:
-        note(f"  {line}")
+        print_note(f"  {line}")
 
 
 def print_result(run: RunFolder, result: RunResult) -> None:
@@ -27,7 +27,7 @@ def print_result(run: RunFolder, result: RunResult) -> None:
     if not run.config.json:
         print("\n".join(final_lines(run, result)), flush=True)
     if run.config.progress:
-        note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
+        print_note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
 
 def interruption_text(run: RunFolder) -> str:

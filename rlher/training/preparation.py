@@ -100,7 +100,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    saved = [folder / checkpointer.MODEL for folder in checkpoint_files.newest_first(run.checkpoints_path)]
+    saved = [folder / checkpointer.MODEL_FILE for folder in checkpoint_files.newest_first(run.checkpoints_path)]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])
 

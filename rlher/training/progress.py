@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.core.console import can_redraw, format_seconds, note
+from rlher.core.console import can_redraw, format_seconds, print_note
 from rlher.envs.success_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
 from rlher.training.evaluator import Evaluator
@@ -84,7 +84,7 @@ class TrainingProgress:
         """Print a line if there is no bar, at most once a minute except for the last one of its kind."""
         now = time.monotonic()
         if self._has_lines and (is_last or now - self._line_time > LINE_INTERVAL):
-            note(text)
+            print_note(text)
             self._line_time = now
 
     def _show_new_evaluation(self) -> None:
@@ -106,7 +106,7 @@ class TrainingProgress:
             *([f"object moved {moved:4.0%}"] if moved is not None and moved < 1 else []),
             f"{row['timesteps'] / max(row['wall_seconds'], 1e-3):4.0f} steps/s",
         ]
-        note("  ".join(parts))
+        print_note("  ".join(parts))
 
     def _training_success(self) -> str:
         """Return the success rate of the last 100 training episodes."""

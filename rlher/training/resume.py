@@ -15,7 +15,7 @@ from rlher.core.reading import finite_float, read_json_or_empty, read_text_or_em
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
-from rlher.run.run_folder import COMMAND, CONFIG, METADATA, RESULT, RunFolder, read_commands
+from rlher.run.run_folder import COMMAND_FILE, CONFIG_FILE, METADATA_FILE, RESULT_FILE, RunFolder, read_commands
 from rlher.training import checkpoint_files
 from rlher.training.messages import print_header
 from rlher.training.start import start_fork_server_if_needed
@@ -89,7 +89,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
         for key, (before, value) in changed_values(recorded, values, defaults).items()
     ]
     if changes:
-        restore = f"set them back, on the command line or in {run.folder / CONFIG}"
+        restore = f"set them back, on the command line or in {run.folder / CONFIG_FILE}"
         advice = f"{restore}, or start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
@@ -102,7 +102,7 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     """
     last_step = run.config.total_timesteps
     finished = lookup.is_finished(run.folder)
-    if finished and (taken := finite_float(read_json_or_empty(run.folder / RESULT).get("timesteps"))):
+    if finished and (taken := finite_float(read_json_or_empty(run.folder / RESULT_FILE).get("timesteps"))):
         last_step = min(last_step, int(taken))  # a callback may have ended it earlier
     if finished and total <= last_step:
         raise UserError(
@@ -120,11 +120,11 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     # Before the config is signed: commands that were written elsewhere become comments, because people copy commands.
-    recorded = read_text_or_empty(run.folder / COMMAND).splitlines()
+    recorded = read_text_or_empty(run.folder / COMMAND_FILE).splitlines()
     earlier = read_commands(run.folder) or [f"# {line}" for line in recorded]
     run.write_config()
-    write_text(run.folder / COMMAND, "\n".join([*earlier, command_line, ""]))
-    meta = read_json_or_empty(run.folder / METADATA)
+    write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command_line, ""]))
+    meta = read_json_or_empty(run.folder / METADATA_FILE)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
@@ -133,4 +133,4 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     new_values = {key: value for key, value in compared_values(run.config, "experiment").items() if key not in fixed}
     meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
-    write_json(run.folder / METADATA, meta)
+    write_json(run.folder / METADATA_FILE, meta)

@@ -11,7 +11,7 @@ from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import RESULT, RunFolder
+from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.evaluator import Evaluator, OnEvaluation, StopTraining
@@ -75,7 +75,7 @@ class Trainer:
                 path.unlink()
         if self.setup.checkpoint is None:
             self.run.model_path("last").unlink(missing_ok=True)
-        (self.run.folder / RESULT).unlink(missing_ok=True)
+        (self.run.folder / RESULT_FILE).unlink(missing_ok=True)
 
     def _learn(self) -> None:
         """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
@@ -139,10 +139,10 @@ class Trainer:
         result.evaluations = self.evaluator.rows
         result.wall_seconds = round(self.evaluator.elapsed, 1)
         try:
-            write_json(self.run.folder / RESULT, result.to_dict())
+            write_json(self.run.folder / RESULT_FILE, result.to_dict())
         except OSError as error:
             result.status = Status.FAILED
-            result.error = result.error or f"{RESULT} was not written ({os_error_reason(error)})"
+            result.error = result.error or f"{RESULT_FILE} was not written ({os_error_reason(error)})"
             raise self._run_error() from error
         finally:
             if self.tracker is not None:

@@ -28,7 +28,7 @@ from rlher.core.writing import atomic_write, write_json, write_text
 from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.study_folder import BEST, TRIALS, VERDICT
+from rlher.tuning.study_folder import RECIPE_FILE, TRIALS_FILE, VERDICT_FILE
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import REASON, completed_trials, counted_trials, rank_trials
 
@@ -71,7 +71,7 @@ def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig,
     _write_trials(study, space, folder)
     _write_plots(study, space, folder)
     ranked = rank_trials(study, space)
-    if ranked and not (folder / VERDICT).exists():
+    if ranked and not (folder / VERDICT_FILE).exists():
         best = ranked[0]
         comment = f"Values of trial {best.number}, the best of the search; not yet compared with the baseline."
         _write_recipe(best.params, [comment], config, folder)
@@ -90,8 +90,8 @@ def write_results(study: Study, candidates: list[dict[str, Any]], config: Optimi
     best = candidates[0]
     comments = [f"The best candidate: {candidate_name(best['number'])}.", conclusion]
     _write_recipe(best["params"], comments, config, folder)
-    write_json(folder / VERDICT, verdict)
-    command = _train_command(config, folder / BEST) if best["is_better"] else None
+    write_json(folder / VERDICT_FILE, verdict)
+    command = _train_command(config, folder / RECIPE_FILE) if best["is_better"] else None
     return SearchResult(folder, verdict, conclusion, command)
 
 
@@ -104,12 +104,12 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
         stored = trial.user_attrs | trial.params
         rows.append([trial.number, trial.value, trial.state.name, seconds, *map(stored.get, names)])
     table = pd.DataFrame(rows, columns=["number", "value", "state", "duration", *names])
-    write_text(folder / TRIALS, table.to_csv(index=False))
+    write_text(folder / TRIALS_FILE, table.to_csv(index=False))
 
 
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
     """Write ``best.yaml`` with the given parameters."""
-    file = folder / BEST
+    file = folder / RECIPE_FILE
     text = recipe_text(apply_params(config.for_parallel_run(), params), [*comments, _train_command(config, file)])
     write_text(file, sign(text, folder))
 

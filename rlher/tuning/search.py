@@ -16,12 +16,12 @@ from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.core.console import note
+from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.writing import write_text
 from rlher.jobs.job_pool import Pool, run_jobs
-from rlher.run.run_folder import COMMAND, safe_name
+from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
 from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
@@ -73,11 +73,11 @@ def _search(
     study = _open_search(storage, folder.name, config, space)
     config = replace(config, env=env)
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMAND, command_line + "\n")
+    write_text(folder / COMMAND_FILE, command_line + "\n")
     runner = TrialRunner(config, study.study_name, space, folder, command_line)
     if config.progress:
         reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
-        note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
+        print_note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
     jobs = TrialJobs(study, runner, config.n_trials, f"{folder.name}, search")
     try:
         run_jobs(jobs, pool, config.progress)

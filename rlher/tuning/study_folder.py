@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-JOURNAL = "journal.log"
+JOURNAL_FILE = "journal.log"
 """Optuna's journal, unless a database is used."""
-TRIALS = "trials.csv"
-BEST = "best.yaml"
+TRIALS_FILE = "trials.csv"
+RECIPE_FILE = "best.yaml"
 """The recipe of the best candidate."""
-VERDICT = "verdict.json"
+VERDICT_FILE = "verdict.json"
 """The comparison with the baseline."""
-RERUNS = "reruns"
+RERUNS_FOLDER = "reruns"
 """Folder with the run folders of the re-runs."""
 
 
 def is_study(folder: Path) -> bool:
     """Return whether a folder is that of a study."""
-    return any((folder / name).is_file() for name in (VERDICT, TRIALS, JOURNAL))
+    return any((folder / name).is_file() for name in (VERDICT_FILE, TRIALS_FILE, JOURNAL_FILE))

@@ -25,7 +25,7 @@ from rlher.config.tuning import hide_password
 from rlher.core.console import format_seconds, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
 from rlher.core.reading import require_safe_to_write
-from rlher.tuning.study_folder import JOURNAL
+from rlher.tuning.study_folder import JOURNAL_FILE
 
 # The callback that retries a trial has been marked experimental since 2021; every command would print a warning.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
@@ -46,7 +46,7 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
     """
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return _open_journal(folder / JOURNAL)
+        return _open_journal(folder / JOURNAL_FILE)
     url = make_url(storage)
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the driver of the extra

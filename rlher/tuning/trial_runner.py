@@ -22,7 +22,7 @@ from rlher.training.start import train_run
 from rlher.tuning.samplers import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.study_folder import RERUNS
+from rlher.tuning.study_folder import RERUNS_FOLDER
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, retry_while_database_is_away
 from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials
 
@@ -111,7 +111,7 @@ class TrialRunner:
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
-        logs = self.folder / (RERUNS if self.is_rerun else "trials") / str(trial.number)
+        logs = self.folder / (RERUNS_FOLDER if self.is_rerun else "trials") / str(trial.number)
         config = apply_params(self.config.for_parallel_run(), trial.params)
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
         # An interrupted trial starts again from step 0, so it needs no checkpoints.

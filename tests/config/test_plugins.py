@@ -42,7 +42,7 @@ ALGORITHMS = {
 }
 CONF = Path(__file__).parent / "conf"
 '''
-MODEL_FILES = """
+MODELS = """
 import stable_baselines3
 import rlher.algos
 
@@ -56,7 +56,7 @@ class Plain(stable_baselines3.DDPG):
 """
 FILES = {
     "my_plugin.py": PLUGIN,
-    "my_models.py": MODEL_FILES,
+    "my_models.py": MODELS,
     "my_plugin-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n",
     "my_plugin-1.0.dist-info/entry_points.txt": "[rlher.plugins]\nmine = my_plugin\n",
     "conf/env/near.yaml": "id: FetchReach-v4\ndescription: of a plugin\nactions: continuous\nmax_episode_steps: 10\n",

@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from rlher.her import HerReplayBuffer
-from rlher.her.priorities import Energy
+from rlher.her.priorities import EnergyPriority
 
 SIZE, LENGTH = 2, 10
 
@@ -79,7 +79,7 @@ def test_original_rewards_keep_their_part_that_no_goal_explains(n_sampled_goal: 
     assert {float(buffer.sample(1).rewards) for _ in range(20)} <= {-1.5, -0.5}
 
 
-@pytest.mark.parametrize("priority", ["energy", Energy])
+@pytest.mark.parametrize("priority", ["energy", EnergyPriority])
 def test_energy_is_that_of_the_first_part(priority):
     buffer = make_buffer(priority=priority)
     buffer.sample(1)

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from rlher.core.errors import RunError
 from rlher.her import PRIORITIES, HerReplayBuffer
-from rlher.her.priorities import Priority, SumTree, TDError
+from rlher.her.priorities import Priority, SumTree, TDErrorPriority
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 
@@ -45,7 +45,7 @@ def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
 
 
 def test_a_users_priority_by_errors_needs_no_weights() -> None:
-    class Unweighted(TDError):
+    class Unweighted(TDErrorPriority):
         def sample(self, count, rng):
             return super().sample(count, rng)[0], None
 
