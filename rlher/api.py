@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A training run in its folder, or an agent that comes with rlher; see :func:`train`, :func:`load`, :func:`runs`.
+    """A training run in its folder, or a pretrained agent; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
     :param source: keys that choose its agent and the model.
@@ -145,7 +145,7 @@ class Run:
 
         :param folder: None: ``<run>/export``, which is replaced.
         :param format: ``"sb3"``, or ``"onnx"``: the policy as an ONNX file as well.
-        :raises UserError: there is no model, the folder cannot be written, or it is an agent that comes with rlher.
+        :raises UserError: there is no model, the folder cannot be written, or it is a pretrained agent.
         """
         from rlher.export.exporter import export
 
@@ -163,8 +163,7 @@ class Run:
         """Continue an interrupted run, or a finished one with ``more_timesteps=5000``, in its folder; return it.
 
         :param keys: config keys that may change, and ``more_timesteps``.
-        :raises UserError: it is finished, is being trained, a key may not change, or it is an agent that comes with
-            rlher.
+        :raises UserError: it is finished, is being trained, a key may not change, or it is a pretrained agent.
         :raises RunError: the run failed.
         """
         if self._source.agent:
@@ -268,7 +267,7 @@ def train(
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
-    """Return a run by its folder, or an agent that comes with rlher by its name.
+    """Return a run by its folder, or a pretrained agent by its name.
 
     :param model: model of the run: best, last, or steps of ``eval.keep_models``; auto: best or last.
     :param trust_code: run the code that the ``config.yaml`` of somebody else's run names.
@@ -285,8 +284,8 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
 
 
 def agents() -> list[str]:
-    """Return the names of the agents that come with rlher, for :func:`load`."""
-    return lookup.bundled_agent_names()
+    """Return the names of the pretrained agents, for :func:`load`."""
+    return lookup.pretrained_agent_names()
 
 
 def runs(folder: Folders = "logs") -> list[Run]:

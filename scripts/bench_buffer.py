@@ -67,7 +67,7 @@ def ours(
     if with_demonstrations:
         buffer.set_demonstrations(demonstrations())
     rng, storage = np.random.default_rng(0), buffer.storage
-    rows, last_obs = np.zeros(STEPS, storage.layout.row), np.zeros((), storage.layout.observation)
+    rows, last_obs = np.zeros(STEPS, storage.layout.row_dtype), np.zeros((), storage.layout.observation_dtype)
     obs = rows["obs"]
     for _ in range(capacity // STEPS if fill else 0):
         achieved = rng.random((STEPS + 1, GOAL), dtype=np.float32)

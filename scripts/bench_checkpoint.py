@@ -90,11 +90,11 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
     """Store random episodes of the right shapes."""
     storage, rng = buffer.storage, np.random.default_rng(0)
     layout = storage.layout
-    rows, last_obs = np.zeros(EPISODE, layout.row), np.zeros((), layout.observation)
-    for array in [*(rows["obs"][key] for key in layout.observation.names or ()), rows["action"], rows["reward"]]:
+    rows, last_obs = np.zeros(EPISODE, layout.row_dtype), np.zeros((), layout.observation_dtype)
+    for array in [*(rows["obs"][key] for key in layout.observation_dtype.names or ()), rows["action"], rows["reward"]]:
         if array.dtype == np.float32:
             array[:] = rng.standard_normal(array.shape)
-    next_achieved = np.zeros(EPISODE, layout.achieved)
+    next_achieved = np.zeros(EPISODE, layout.achieved_dtype)
     for _ in range(transitions // EPISODE):
         storage.add_episode(0, rows, last_obs, next_achieved)
 

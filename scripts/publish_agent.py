@@ -1,4 +1,4 @@
-"""Add a run's best model to the agents that come with rlher: scripts/publish_agent.py <run folder> [<name>]."""
+"""Add a run's best model to the pretrained agents: scripts/publish_agent.py <run folder> [<name>]."""
 
 import argparse
 import io
@@ -53,7 +53,7 @@ def main() -> None:
     arguments = parser.parse_args()
     run = lookup.open_run(arguments.run, "logs")
     name = arguments.name or f"{run.config.algo.name}-{run.config.env.label}"
-    destination = lookup.BUNDLED_AGENTS / name
+    destination = lookup.PRETRAINED_AGENTS / name
     publish(run, destination)
     print(f"{destination}: {sum(file.stat().st_size for file in destination.iterdir()) / 1000:.0f} kB")
 

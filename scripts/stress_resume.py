@@ -37,7 +37,7 @@ import psutil
 from same_run import differences
 
 from rlher.core.errors import DamagedFile
-from rlher.training.checkpoint_files import newest_first, verify
+from rlher.training.checkpoint_folder import newest_first, verify
 
 COMMON = (
     "total_timesteps=900 checkpoint.freq=250 eval.freq=150 eval.episodes=2 eval.final_episodes=3 algo.batch_size=32 "

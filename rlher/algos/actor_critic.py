@@ -15,12 +15,12 @@ class ActorCritic(FastUpdate):
 
     An algorithm defines the two losses, and in which order an update uses them.
 
-    :param random_action: as ``algo.random_action``, besides the action noise (OpenAI baselines' ``random_eps``;
-        Plappert et al. 2018, arXiv:1802.09464).
-    :param random_action_hold: as ``algo.random_action_hold``.
-    :param bc_weight: as ``demos.bc_weight``. The cloning loss is the mean squared distance of the actor's actions from
-        those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
-    :param q_filter: as ``demos.q_filter`` (arXiv:1709.10089).
+    :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
+        ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+    :param random_action_hold: steps for which a random action is held.
+    :param bc_weight: weight of the cloning loss in the actor's loss. The cloning loss is the mean squared distance of
+        the actor's actions from those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
+    :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
     """
 
     unsaved = (

@@ -48,12 +48,12 @@ class ObservationNormalizer(nn.Module):
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
         # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
         # All parts of both goals have the same statistics.
-        self._goal_parts = goals.reshape(2 * goal_parts, -1)
+        self._goal_part_indices = goals.reshape(2 * goal_parts, -1)
         # The parts whose values enter the statistics. With several parts, the desired goal is left out, because all its
         # parts but one are zeros.
-        self._source_parts = self._goal_parts if goal_parts == 1 else self._goal_parts[:goal_parts]
+        self._source_part_indices = self._goal_part_indices if goal_parts == 1 else self._goal_part_indices[:goal_parts]
         self._is_centred = np.ones(total, dtype=bool)  # the mean of other entries stays 0
-        self._is_centred[self._goal_parts] = goal_parts == 1
+        self._is_centred[self._goal_part_indices] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
         self.register_buffer("mean", th.zeros(total, dtype=th.float64))
         self.register_buffer("var", th.ones(total, dtype=th.float64))
@@ -85,7 +85,7 @@ class ObservationNormalizer(nn.Module):
     def _average_parts(self, sums: np.ndarray) -> np.ndarray:
         """Return (entries,) sums, in which each part of a goal has the average of the source parts."""
         averaged = sums.copy()
-        averaged[self._goal_parts] = sums[self._source_parts].mean(axis=0)
+        averaged[self._goal_part_indices] = sums[self._source_part_indices].mean(axis=0)
         return averaged
 
 

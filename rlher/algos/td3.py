@@ -16,9 +16,10 @@ from rlher.algos.schedules import make_schedule
 class TD3(ActorCritic, stable_baselines3.TD3):
     """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update.
 
-    :param action_l2: as ``algo.action_l2`` (arXiv:1802.09464); actions span [-1, 1].
-    :param target_policy_noise_schedule: as ``algo.target_policy_noise_schedule``. The critic needs the noise in the
-        beginning; in the end it hides precise actions.
+    :param action_l2: weight of the mean squared action in the actor's loss (arXiv:1802.09464); actions span [-1, 1].
+    :param target_policy_noise_schedule: ``target_policy_noise`` over the run, see
+        :func:`~rlher.algos.schedules.make_schedule`. The critic needs the noise in the beginning; in the end it hides
+        precise actions.
     """
 
     unsaved = (
@@ -39,7 +40,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().setup_update()
         self._actor_target_params: list[th.Tensor] = list(self.actor_target.parameters())
         kind = self.target_policy_noise_schedule
-        schedule = make_schedule(kind, self.target_policy_noise, key="algo.target_policy_noise_schedule")
+        schedule = make_schedule(kind, self.target_policy_noise, key="target_policy_noise_schedule")
         self._target_policy_noise = FloatSchedule(schedule)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:

@@ -16,7 +16,7 @@ class TQC(SACBase, sb3_contrib.TQC):
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the loss towards the pooled quantiles of the target critics without the largest ones.
 
-        ``algo.top_quantiles_to_drop_per_net`` sets how many of them are left out.
+        ``top_quantiles_to_drop_per_net`` sets how many of them are left out.
         """
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)

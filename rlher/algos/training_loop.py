@@ -35,7 +35,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     :param overlap: update while the environments step.
     """
 
-    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_actions")
+    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_action_source")
     """Attributes that are not saved with a model."""
     fallback_reason: str | None = None
     """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
@@ -47,7 +47,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     """Share of random actions; only an algorithm with an actor has this option and the next one."""
     random_action_hold: int = 1
     """Steps for which a random action is held."""
-    random_actions: RandomActions
+    random_action_source: RandomActions
     """Replaces some of the agent's actions."""
     env: Any  # set up by Stable-Baselines3, which declares that these three may be None
     replay_buffer: Any
@@ -66,7 +66,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         for extractor in extractors[1:]:
             extractor.normalizer = extractors[0].normalizer
         space: Any = self.action_space
-        self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
+        self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), *self.unsaved]
@@ -161,7 +161,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
                 self._episode_num += 1
                 if action_noise is not None:
                     action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
-                self.random_actions.reset(index)
+                self.random_action_source.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
             if not continues:  # after the transition is stored: a checkpoint repeats the actions of stored steps only
@@ -177,14 +177,14 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         self.replay_buffer.storage.truncate_running()
         self._last_obs = reset()
         self.update_normalizer(self._last_obs)
-        self.random_actions.reset()
+        self.random_action_source.reset()
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
+        for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
             stored[env] = self.policy.scale_action(actions[env])
         return actions, stored
 

@@ -111,7 +111,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
 
 def evaluate(config: EvaluateConfig, command_line: str) -> None:
-    """Measure the success rate of a run, or of an agent that comes with rlher.
+    """Measure the success rate of a run, or of a pretrained agent.
 
     :raises UserError: the run, or a readable model in it, does not exist.
     """

@@ -38,13 +38,13 @@ def strategies() -> Iterator[Row]:
 
 
 def agents() -> Iterator[Row]:
-    """Yield one row per agent that comes with rlher: its final success rate and the steps it was trained for."""
+    """Yield one row per pretrained agent: its final success rate and the steps it was trained for."""
     from rlher.core.reading import read_json_or_empty
     from rlher.run import lookup, run_folder
 
-    for name in lookup.bundled_agent_names():
-        config = run_folder.read_config(lookup.bundled_agent_folder(name))
-        best = read_json_or_empty(lookup.bundled_agent_folder(name) / RESULT_FILE)["best"]
+    for name in lookup.pretrained_agent_names():
+        config = run_folder.read_config(lookup.pretrained_agent_folder(name))
+        best = read_json_or_empty(lookup.pretrained_agent_folder(name) / RESULT_FILE)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}
 

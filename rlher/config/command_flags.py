@@ -22,7 +22,7 @@ class ModelConfig:
 class PlayConfig(ModelConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
-    agent: str | None = config_key(None, "agent that comes with rlher (`rlher list agents`)")
+    agent: str | None = config_key(None, "pretrained agent (`rlher list agents`)")
     seed: int = config_key(1_000_000, "seed of the first episode; the next ones count up", low=0, high=MAX_SEED)
     deterministic: bool = config_key(True, "deterministic actions; --no-deterministic: sampled actions")
     device: str = config_key("cpu", "torch device")

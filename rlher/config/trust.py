@@ -5,8 +5,8 @@
 3. Files have a size limit and are regular files, see :mod:`rlher.core.reading`.
 
 The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
-path of its folder, and of the folder in which the command ran, because modules are looked for there. The key is drawn
-at random when it is first needed, and kept where only the user can read it.
+path of its folder, and of the folder in which the command ran, because modules are looked for there. The secret key is
+drawn at random when it is first needed, and kept where only the user can read it.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from rlher.core.reading import read_text_or_empty
 from rlher.core.writing import sync
 
 SIGNATURE_PREFIX = "# signature: "
-KEY_BYTES = 32
+SECRET_BYTES = 32
 
 
 class UntrustedCode(UserError):
@@ -86,8 +86,8 @@ def sign(text: str, folder: Path) -> str:
     :param folder: where the file will lie.
     """
     try:
-        if not _key_file().exists():
-            _create_key(_key_file())
+        if not _secret_file().exists():
+            _create_secret(_secret_file())
         return f"{text}{SIGNATURE_PREFIX}{_digest(text, folder)}\n"
     except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
         return text
@@ -101,11 +101,11 @@ def is_signed(path: Path) -> bool:
     return False
 
 
-def _create_key(path: Path) -> None:
-    """Write a new key, complete from the start, unless another process has written one in the meantime."""
+def _create_secret(path: Path) -> None:
+    """Write a new secret key, complete from the start, unless another process has written one in the meantime."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, buffering=0) as temporary:  # only the user can read it
-        temporary.write(secrets.token_bytes(KEY_BYTES))
+        temporary.write(secrets.token_bytes(SECRET_BYTES))
         sync(Path(temporary.name))
         with contextlib.suppress(FileExistsError):
             os.link(temporary.name, path)
@@ -116,15 +116,15 @@ def _digest(text: str, folder: Path) -> str:
 
     :raises OSError: there is no key, or it is damaged.
     """
-    key = _key_file().read_bytes()
-    if len(key) != KEY_BYTES:
-        raise OSError(f"{_key_file()} is damaged")
+    secret = _secret_file().read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise OSError(f"{_secret_file()} is damaged")
     content = f"{os.path.realpath(folder)}\0{os.path.realpath(Path.cwd())}\0{text}".encode(errors="surrogateescape")
-    return hmac.new(key, content, hashlib.sha256).hexdigest()
+    return hmac.new(secret, content, hashlib.sha256).hexdigest()
 
 
-def _key_file() -> Path:
-    """Return the path of the user's key, which may not exist.
+def _secret_file() -> Path:
+    """Return the path of the user's secret key, which may not exist.
 
     :raises RuntimeError: the user has no home folder.
     """

@@ -48,7 +48,7 @@ def _is_found(name: str) -> bool:
 def import_object(key: str, name: str, kind: type | None = None) -> Any:
     """Return what ``module:name`` names.
 
-    :param key: config key that names it, for messages.
+    :param key: config key or argument that names it, for messages.
     :param kind: its base class; None: anything that can be called.
     :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
     """

@@ -13,7 +13,7 @@ from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
-from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, ends_on_success, fill_from_rollout
+from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, fill_from_rollout, probe_ends_on_success
 from rlher.envs.registration import supports_rgb_array
 from rlher.her.reward_and_done import REWARD_TOLERANCE, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 class CheckResult:
     """The result of the contract check.
 
-    :param config: the config, its open properties filled in if the environment could be probed.
+    :param config: the config, the properties that are null filled in if the environment could be probed.
     :param spaces: the spaces of the observation's keys and of the actions, as text; empty if the environment could not
         be constructed.
     :param findings: findings in the order of the checks; never empty.
@@ -108,7 +108,7 @@ def _check(result: CheckResult, seed: int = 0) -> None:
     with closing(CheckedEnv(make_base_env(config), config.id)) as env:
         spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
         result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
-        result.findings += _interface(config, env)
+        result.findings += _check_interface(config, env)
         if not result.errors:
             rollout = RandomRollout(env, seed)
             result.config = fill_from_rollout(config, rollout)
@@ -116,7 +116,7 @@ def _check(result: CheckResult, seed: int = 0) -> None:
                 result.findings += check(result.config, rollout)
 
 
-def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
+def _check_interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     try:
         require_goal_interface(env, config.id)
     except UserError as error:
@@ -142,7 +142,7 @@ def _interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
 # ------------------------------------------------------------------------- checks of what random episodes show
 
 
-def _observations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_observations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     findings = []
     for key, space in rollout.env.observation_space.spaces.items():  # type: ignore[attr-defined]
         values = [np.asarray(observation[key], dtype=space.dtype) for observation in rollout.observations]
@@ -153,7 +153,7 @@ def _observations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding
     yield from findings or [Finding("ok", "observations lie in their declared spaces")]
 
 
-def _success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     key = config.success_key
     infos = [rollout.infos[step] for step in rollout.ends] or rollout.infos
     without = [info for info in infos if key not in info]
@@ -168,11 +168,11 @@ def _success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     else:
         reward_text = f"a reward of at least {config.success_reward}, as there is no success key"
         yield Finding("ok", f"success is {reward_text if key is None else f'info[{key!r}]'}")
-        yield from _ends_on_success(config, rollout)
+        yield from _check_ends_on_success(config, rollout)
 
 
-def _ends_on_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
-    recorded = ends_on_success(config, rollout)
+def _check_ends_on_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+    recorded = probe_ends_on_success(config, rollout)
     if config.ends_on_success is None:
         yield Finding(
             "warning",
@@ -185,7 +185,7 @@ def _ends_on_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Find
         yield Finding("error", f"env.ends_on_success={declared}, but success {actual} an episode.")
 
 
-def _time_limit(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_time_limit(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     steps = len(rollout.rewards)
     if config.max_episode_steps is not None:
         yield Finding("ok", f"episodes end after at most {config.max_episode_steps} steps")
@@ -195,7 +195,7 @@ def _time_limit(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
         yield Finding("warning", f"the time limit is unknown after {steps} random steps; set env.max_episode_steps.")
 
 
-def _reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
     steps = rollout.spread_steps(CHECKED_STEPS)
     step_rewards = rollout.rewards[steps]
@@ -228,7 +228,7 @@ def _reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Fin
         )
 
 
-def _reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare ``compute_reward`` of a batch with that of its rows."""
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
@@ -238,7 +238,7 @@ def _reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator[Findi
     yield takes_batches if problem is None else Finding("warning", NOT_VECTORISED.format(problem))
 
 
-def _reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
     desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
@@ -262,7 +262,7 @@ def _reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[
         )
 
 
-def _seeding(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
+def _check_seeding(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
     first, repeated, other = (deepcopy(rollout.env.reset(seed=seed)[0]) for seed in (1, 1, 2))
     if not all(np.array_equal(first[key], repeated[key]) for key in first):
         yield Finding("warning", "reset(seed) is not reproducible: evaluations cannot be repeated exactly.")
@@ -276,4 +276,12 @@ def _keys(info: dict) -> str:
     return ", ".join(map(repr, info)) or "nothing"
 
 
-CHECKS = (_observations, _success, _time_limit, _reward_agreement, _reward_batches, _reward_declarations, _seeding)
+CHECKS = (
+    _check_observations,
+    _check_success,
+    _check_time_limit,
+    _check_reward_agreement,
+    _check_reward_batches,
+    _check_reward_declarations,
+    _check_seeding,
+)

@@ -38,7 +38,7 @@ class RandomRollout:
 
     :param env: environment in which they are taken.
     :param seed: seed of the first reset and of the actions.
-    :ivar time_limit: the time limit that the environment was registered with or made with; None: it has none.
+    :ivar registered_time_limit: time limit with which the environment was registered or made; None: it has none.
     :ivar achieved: goals after each step, as ``desired`` (steps, …).
     :ivar rewards: (steps,), as ``terminated`` and ``truncated``.
     :raises RunError: the environment failed.
@@ -46,14 +46,14 @@ class RandomRollout:
 
     def __init__(self, env: CheckedEnv, seed: int) -> None:
         self.env = env
-        self.time_limit = env.spec.max_episode_steps if env.spec else None
+        self.registered_time_limit = env.spec.max_episode_steps if env.spec else None
         self.observations: list[dict[str, np.ndarray]] = []
         self.infos: list[dict[str, Any]] = []
         results: list[tuple[float, bool, bool]] = []
         env.action_space.seed(seed)
         env.reset(seed=seed)
         started = time.monotonic()
-        for _ in range(MAX_RANDOM_STEPS if self.time_limit is None else RANDOM_STEPS):
+        for _ in range(MAX_RANDOM_STEPS if self.registered_time_limit is None else RANDOM_STEPS):
             if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
@@ -109,14 +109,14 @@ def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
         "actions": "discrete" if isinstance(rollout.env.action_space, gym.spaces.Discrete) else "continuous",
         "success_key": success_key,
         "crash_key": crash_key,
-        "max_episode_steps": _time_limit(rollout),
+        "max_episode_steps": _probe_time_limit(rollout),
         "success_reward": success_reward,
     }
     if not config.goal_independent_reward:
         probed["reward_range"] = _reward_range(rewards, success_reward is not None, rollout.rewards, crash_costs)
     config = replace(config, **{name: value for name, value in probed.items() if getattr(config, name) in (None, "")})
     if config.ends_on_success is None:
-        config = replace(config, ends_on_success=ends_on_success(config, rollout))
+        config = replace(config, ends_on_success=probe_ends_on_success(config, rollout))
     return config
 
 
@@ -124,10 +124,10 @@ def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | N
     return next((key for key in keys if any(key in info for info in rollout.infos)), None)
 
 
-def _time_limit(rollout: RandomRollout) -> int | None:
+def _probe_time_limit(rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same."""
-    if rollout.time_limit is not None:
-        return rollout.time_limit
+    if rollout.registered_time_limit is not None:
+        return rollout.registered_time_limit
     lengths = np.diff(rollout.ends, prepend=-1)
     truncated_lengths = np.unique(lengths[rollout.truncated[rollout.ends]])
     return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
@@ -165,7 +165,7 @@ def _reward_range(
     return None
 
 
-def ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
+def probe_ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
     """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
     success = rollout.info_flags(config.success_key)
     if config.success_key is None and config.success_reward is not None:

@@ -14,8 +14,9 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from rlher.config.environment import EnvConfig
 from rlher.core.machine import available_cores
-from rlher.core.workers import RestartLimit, WorkerLost
+from rlher.core.workers import WorkerLost
 from rlher.envs.make import make_env
+from rlher.envs.restart_limit import RestartLimit
 from rlher.envs.worker_vec_env import WorkerVecEnv
 
 

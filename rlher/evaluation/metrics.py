@@ -86,11 +86,6 @@ def summarize(episodes: Sequence["Episode"]) -> Summary:
     return {**values, SUCCESS_LOW: low, SUCCESS_HIGH: high, "episodes": len(episodes)}
 
 
-def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
-    """Return the row with the highest success rate; ties go to the higher return, then to the later row."""
-    return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)
-
-
 def format_cells(summary: Mapping[str, Any]) -> dict[str, str]:
     """Return the text of each metric that a summary has, by label; rates first, the success rate with its interval."""
     cells = {}

@@ -75,25 +75,25 @@ def play_in_new_env(
 
 @dataclass(frozen=True)
 class RunModel:
-    """A model of a run, or of an agent that comes with rlher.
+    """A model of a run, or of a pretrained agent.
 
-    :param run: its run folder; agents that come with rlher lie in one, too.
+    :param run: its run folder; pretrained agents lie in one, too.
     :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model_name` returns it.
-    :param bundled_name: name of an agent that comes with rlher; None: a run.
+    :param pretrained_name: name of a pretrained agent; None: a run.
     :param deterministic: deterministic actions, not sampled ones.
     :param device: torch device of the model.
     """
 
     run: RunFolder
     model_name: str
-    bundled_name: str | None = None
+    pretrained_name: str | None = None
     deterministic: bool = True
     device: str = "cpu"
 
     @property
     def name(self) -> str:
         """Name for printing."""
-        return f"{self.bundled_name or self.run}, {self.model_label}"
+        return f"{self.pretrained_name or self.run}, {self.model_label}"
 
     @property
     def model_label(self) -> str:
@@ -107,7 +107,9 @@ class RunModel:
     @property
     def identity(self) -> dict[str, str]:
         """Keys and values that identify it in JSON output."""
-        return {"agent": self.bundled_name} if self.bundled_name else {"run": str(self.run), "model": self.model_name}
+        if self.pretrained_name:
+            return {"agent": self.pretrained_name}
+        return {"run": str(self.run), "model": self.model_name}
 
     def load(self, env: gym.Env) -> OffPolicyAlgorithm:
         """Load the model.

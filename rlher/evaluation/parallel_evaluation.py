@@ -14,7 +14,8 @@ from functools import partial
 import torch as th
 
 from rlher.config.training import TrainConfig
-from rlher.core.workers import BUILD_TIMEOUT, RestartLimit, Worker, WorkerLost, close_workers, report_progress
+from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
+from rlher.envs.restart_limit import RestartLimit
 from rlher.evaluation.metrics import Summary, summarize
 from rlher.evaluation.models import load_model, make_policy, play_in_new_env
 from rlher.evaluation.rollout import Episode, OnStep

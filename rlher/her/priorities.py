@@ -294,7 +294,7 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
     if isinstance(name, type):
         cls = name
     elif ":" in name:
-        cls = import_object("her.priority", name, Priority)
+        cls = import_object("priority", name, Priority)
     elif name in PRIORITIES:
         cls = PRIORITIES[name]
     else:

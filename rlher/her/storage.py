@@ -40,7 +40,7 @@ RING_ARRAYS = ("ring_added", "ring_running")
 EPISODE_ARRAYS = ("episode_first_id", "episode_last_id", "episode_last_obs")
 
 Observations = Mapping[str, NDArray]
-Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
+ObservationFields = Mapping[str, tuple[Any, tuple[int, ...]]]
 Ids = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
@@ -52,35 +52,35 @@ class Layout:
     :param action_dtype: type of actions.
     :param action_dim: number of entries of an action.
     :param goal_parts: parts of a goal (:func:`rlher.her.strategies.keep_one_part`), of which the first is the task's.
-    :ivar row: a packed row; its field ``obs`` is the observation.
-    :ivar observation: a packed observation, by key.
-    :ivar achieved: an achieved goal at the environment's precision, in the shape of a desired goal.
+    :ivar row_dtype: a packed row; its field ``obs`` is the observation.
+    :ivar observation_dtype: a packed observation, by key.
+    :ivar achieved_dtype: an achieved goal at the environment's precision, in the shape of a desired goal.
     """
 
-    def __init__(self, observation: Shapes, action_dtype: Any, action_dim: int, goal_parts: int) -> None:
+    def __init__(self, observation: ObservationFields, action_dtype: Any, action_dim: int, goal_parts: int) -> None:
         by_key = [(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()]
-        self.observation = np.dtype(by_key, align=True)
+        self.observation_dtype = np.dtype(by_key, align=True)
         fields: list[tuple] = [
-            ("obs", self.observation),
+            ("obs", self.observation_dtype),
             ("action", sample_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
             ("goal_independent", np.float32),  # reward that compute_reward does not explain, once observed
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
-        self.row = np.dtype(fields, align=True)
-        self.achieved = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
+        self.row_dtype = np.dtype(fields, align=True)
+        self.achieved_dtype = np.dtype((observation[ACHIEVED_GOAL][0], observation[DESIRED_GOAL][1]))
         self.goal_parts = goal_parts
 
     @property
     def description(self) -> str:
         """Names, types and shapes of all fields; equal for spaces whose transitions can be exchanged."""
-        return str(np.dtype([("row", self.row), ("achieved", self.achieved)]).descr)
+        return str(np.dtype([("row", self.row_dtype), ("achieved", self.achieved_dtype)]).descr)
 
     @property
     def transition_bytes(self) -> int:
         """Bytes of a transition."""
-        return self.row.itemsize + self.achieved.itemsize
+        return self.row_dtype.itemsize + self.achieved_dtype.itemsize
 
 
 def sample_dtype(dtype: Any) -> np.dtype:
@@ -122,11 +122,11 @@ class Storage:
         self.ring_newest_episode = self.ring_starts - 1  # at first, none
         # Arrays of zeros take memory only where they are written to.
         count = sum(sizes)
-        self.rows = np.zeros(count, layout.row)
-        self.next_achieved = np.zeros(count, layout.achieved)
+        self.rows = np.zeros(count, layout.row_dtype)
+        self.next_achieved = np.zeros(count, layout.achieved_dtype)
         self.episode_first_id = np.zeros(count, np.int64)
         self.episode_last_id = np.zeros(count, np.int64)
-        self.episode_last_obs = np.zeros(count, layout.observation)
+        self.episode_last_obs = np.zeros(count, layout.observation_dtype)
 
     # ------------------------------------------------------------------------------------------------ adding
 
@@ -149,9 +149,10 @@ class Storage:
         :param done: (n_envs,) whether the episode ended, for whatever reason.
         :param terminated: (n_envs,) whether the step is terminal, time-outs excepted.
         """
-        rows, last_obs = np.zeros(self.n_envs, self.layout.row), np.zeros(self.n_envs, self.layout.observation)
+        rows = np.zeros(self.n_envs, self.layout.row_dtype)
+        last_obs = np.zeros(self.n_envs, self.layout.observation_dtype)
         packed = rows["obs"]
-        for key in self.layout.observation.names or ():
+        for key in self.layout.observation_dtype.names or ():
             copy_into(obs[key], packed[key])
             copy_into(next_obs[key], last_obs[key])
         before = self.episode_last_obs.take(self.ring_newest_episode[: self.n_envs])

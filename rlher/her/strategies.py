@@ -198,11 +198,11 @@ def resolve_strategy(
     :raises ValueError: no such strategy; in a mix also a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
     """
-    strategy = _resolve("her.goal_selection_strategy", name, gamma, kwargs)
+    strategy = _resolve("goal_selection_strategy", name, gamma, kwargs)
     if strategy is not mix:
         return strategy
     weights: Mapping[Any, float] = mix_weights or DEFAULT_MIX
-    parts = [original if part == ORIGINAL else _resolve("her.goal_mix", part, gamma, kwargs) for part in weights]
+    parts = [original if part == ORIGINAL else _resolve("goal_mix", part, gamma, kwargs) for part in weights]
     strategies = list(zip(parts, weights.values(), strict=True))
     is_finite = all(0 <= weight < np.inf for weight in weights.values())
     if mix in parts or not is_finite or not any(weights.values()):
@@ -211,19 +211,19 @@ def resolve_strategy(
 
 
 def _resolve(
-    key: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
+    argument: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
 ) -> Callable[..., GoalIds]:
     """Return a strategy, with its arguments bound except for those of :func:`mix`.
 
-    :param key: config key that names it, for messages.
+    :param argument: name of the buffer's argument, for messages.
     """
     if callable(name) or (isinstance(name, str) and ":" in name):
-        user_strategy = name if callable(name) else import_object(key, name)
-        bound = bind_arguments(key, user_strategy, kwargs or {})
+        user_strategy = name if callable(name) else import_object(argument, name)
+        bound = bind_arguments(argument, user_strategy, kwargs or {})
         return partial(_call_user_strategy, bound, getattr(user_strategy, "__name__", type(user_strategy).__name__))
     text = (name.name if isinstance(name, Enum) else str(name)).lower()
     if text not in STRATEGIES:
-        raise ValueError(f"{key}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
+        raise ValueError(f"{argument}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
     return partial(geometric, gamma=gamma) if text == "geometric" else STRATEGIES[text]
 
 

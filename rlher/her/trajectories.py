@@ -44,10 +44,10 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
         steps = len(trajectory)
         if not steps:
             raise ValueError(f"demonstration {number} has no step; leave it out.")
-        obs, rows = np.zeros(steps + 1, layout.observation), np.zeros(steps, layout.row)
-        achieved = np.zeros(steps + 1, layout.achieved)
+        obs, rows = np.zeros(steps + 1, layout.observation_dtype), np.zeros(steps, layout.row_dtype)
+        achieved = np.zeros(steps + 1, layout.achieved_dtype)
         try:
-            for key in layout.observation.names or ():
+            for key in layout.observation_dtype.names or ():
                 copy_into(trajectory.observations[key], obs[key])
             rows["obs"] = obs[:-1]
             achieved[...] = np.reshape(trajectory.observations[ACHIEVED_GOAL], achieved.shape)

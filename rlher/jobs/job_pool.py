@@ -2,7 +2,7 @@
 
 :func:`run_jobs` runs the jobs of a sweep or a search::
 
-    with Pool(config, ray_retries=-1) as pool:
+    with JobPool(config, ray_retries=-1) as pool:
         run_jobs(SweepJobs(runs), pool, config.progress)
 """
 
@@ -32,7 +32,7 @@ POLL_SECONDS = 1.0
 """How long a command waits for the end of a job before it shows the progress."""
 
 
-def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
+def run_jobs(jobs: JobSource, pool: "JobPool", show_progress: bool) -> None:
     """Run jobs in the workers of a pool until there are no more.
 
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
@@ -57,7 +57,7 @@ def run_jobs(jobs: JobSource, pool: "Pool", show_progress: bool) -> None:
         table.update()
 
 
-class Pool:
+class JobPool:
     """Context manager that runs ``workers=`` jobs at a time; the end of its block stops them.
 
     Each job has a process or a Ray task of its own, and a thread of this process waits for it.
@@ -75,7 +75,7 @@ class Pool:
         self._threads = ThreadPoolExecutor(config.workers)
         self.running: dict[Future, Job] = {}
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> "JobPool":
         return self
 
     def __exit__(self, *error: object) -> None:

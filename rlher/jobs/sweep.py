@@ -26,7 +26,7 @@ from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import read_json_or_empty, read_text_or_empty
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
-from rlher.jobs.job_pool import Pool, run_jobs
+from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
@@ -165,7 +165,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         start_fork_server(JOB_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
-        with signals.interrupt_on_stop_signals(), Pool(config, ray_retries=-1) as pool:
+        with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
             run_jobs(SweepJobs(runs), pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state is Status.FINISHED for run in runs)

@@ -1,4 +1,4 @@
-"""Find run folders: by name, the newest one, the last one that is not finished, and the agents that come with rlher."""
+"""Find run folders: by name, the newest one, the last one that is not finished, and the pretrained agents."""
 
 import os
 import re
@@ -22,8 +22,8 @@ from rlher.run.run_folder import (
     safe_name,
 )
 
-BUNDLED_AGENTS = Path(__file__).parents[1] / "bundled_agents"
-"""Folder of the agents that come with rlher, by name: run folders with the weights of the policy alone."""
+PRETRAINED_AGENTS = Path(__file__).parents[1] / "pretrained_agents"
+"""Folder of the pretrained agents, by name: run folders with the weights of the policy alone."""
 
 
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
@@ -54,13 +54,13 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
 def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
 
-    :param agent: name of an agent that comes with rlher, in place of ``run``.
+    :param agent: name of a pretrained agent, in place of ``run``.
     :return: the model as :meth:`RunFolder.resolve_model_name` returns it.
     :raises UserError: there is no such run, agent or model, or its code is not trusted.
     """
     name, model = config.run, config.model
     if agent:
-        name = str(bundled_agent_folder(agent))
+        name = str(pretrained_agent_folder(agent))
     elif name and name.endswith(".zip") and not Path(name).is_dir():
         file = Path(name)
         folder = file.parent.parent if file.parent.name == "models" else file.parent
@@ -140,21 +140,21 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-# ------------------------------------------------------------------------------------------------ bundled agents
+# ------------------------------------------------------------------------------------------------ pretrained agents
 
 
-def bundled_agent_names() -> list[str]:
-    """Return the names of all bundled agents, sorted."""
-    return sorted(path.parent.name for path in BUNDLED_AGENTS.glob(f"*/{MODEL_FILES['best']}"))
+def pretrained_agent_names() -> list[str]:
+    """Return the names of all pretrained agents, sorted."""
+    return sorted(path.parent.name for path in PRETRAINED_AGENTS.glob(f"*/{MODEL_FILES['best']}"))
 
 
-def bundled_agent_folder(name: str) -> Path:
-    """Return the folder of a bundled agent: a run folder that holds the weights of the policy alone.
+def pretrained_agent_folder(name: str) -> Path:
+    """Return the folder of a pretrained agent: a run folder that holds the weights of the policy alone.
 
     :raises UserError: there is none of that name.
     """
-    known = bundled_agent_names()
+    known = pretrained_agent_names()
     if name not in known:
         hint = did_you_mean(name, known) or f"; the agents are {', '.join(known)}"
         raise UserError(f"there is no agent {name!r}{hint}.")
-    return BUNDLED_AGENTS / name
+    return PRETRAINED_AGENTS / name

@@ -36,7 +36,7 @@ from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODEL_FILES, RunFolder
-from rlher.training import checkpoint_files
+from rlher.training import checkpoint_folder
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
 
@@ -109,8 +109,8 @@ class Checkpointer:
 
     def save_unless_saved(self) -> None:
         """Write a last checkpoint, unless there is one of this step."""
-        written = checkpoint_files.newest_first(self._run.checkpoints_path)[:1]
-        if self._freq is not None and self._model.num_timesteps not in map(checkpoint_files.timesteps_of, written):
+        written = checkpoint_folder.newest_first(self._run.checkpoints_path)[:1]
+        if self._freq is not None and self._model.num_timesteps not in map(checkpoint_folder.timesteps_of, written):
             self.save()
 
     def save(self) -> None:
@@ -121,7 +121,7 @@ class Checkpointer:
         """
         self._evaluator.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        with checkpoint_files.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
+        with checkpoint_folder.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
             self._write(folder)
 
     def _write(self, folder: Path) -> None:
@@ -135,7 +135,7 @@ class Checkpointer:
             "generators": {
                 **get_rng_state(),
                 "action_space": model.action_space.np_random.bit_generator.state,
-                "random_actions": model.random_actions.state_dict(),
+                "random_actions": model.random_action_source.state_dict(),
             },
             "build_number": envs.build_number,
             "evaluations": self._evaluator.state_dict(),
@@ -177,7 +177,7 @@ class Checkpointer:
         for name in COUNTERS:
             if hasattr(model, name):
                 setattr(model, name, type(getattr(model, name))(state["counters"][name]))
-        if model.num_timesteps != checkpoint_files.timesteps_of(folder):
+        if model.num_timesteps != checkpoint_folder.timesteps_of(folder):
             raise ValueError("the counters do not match the name of the checkpoint")
         for name in EPISODE_BUFFERS:
             setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
@@ -220,7 +220,7 @@ class Checkpointer:
         set_rng_state(saved)
         self._model.action_space.np_random.bit_generator.state = saved["action_space"]
         if saved["random_actions"]:  # None in an older checkpoint of DQN
-            self._model.random_actions.load_state_dict(saved["random_actions"])
+            self._model.random_action_source.load_state_dict(saved["random_actions"])
 
 
 def recorded_values(checkpoint: Path) -> dict[str, Any]:

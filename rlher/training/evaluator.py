@@ -6,25 +6,17 @@ The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any, NamedTuple
 
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.core.console import warn
-from rlher.core.errors import RunError, UserError
-from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
-from rlher.envs.make import make_env
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, best_row
-from rlher.evaluation.models import RunModel
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationWorkers, wait_for_summary
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, play_episodes
+from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-
-CLIP_EPISODES = 2
-"""Episodes of a clip: the first ones of the evaluation that found the model."""
+from rlher.training.best_model import best_row, record_clip
 
 OnEvaluation = Callable[[EvaluationRows], None]
 """A function that is called with the rows of all evaluations after each evaluation."""
@@ -55,13 +47,13 @@ class Evaluator:
     recorded does not affect training.
 
     :param model: model that is trained.
-    :param started: monotonic time at which the run was started.
+    :param start_time: monotonic time at which the run was started.
     :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
         for the result of each evaluation.
     """
 
     def __init__(
-        self, run: RunFolder, model: OffPolicyAlgorithm, started: float, on_evaluation: OnEvaluation | None = None
+        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, on_evaluation: OnEvaluation | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self.best_model_content: bytes | None = None
@@ -76,12 +68,12 @@ class Evaluator:
         """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
         self._next_step = self._freq
-        self._started = started
+        self._start_time = start_time
 
     @property
     def elapsed(self) -> float:
         """Seconds of the run so far, including those before it was resumed."""
-        return time.monotonic() - self._started
+        return time.monotonic() - self._start_time
 
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
@@ -139,7 +131,7 @@ class Evaluator:
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
         if is_best and self._records_clips:
-            self._records_clips = _record_clip(self._run, row["timesteps"])
+            self._records_clips = record_clip(self._run, row["timesteps"])
         if self._on_evaluation:  # last, because it may raise StopTraining
             self._on_evaluation(self.rows)
 
@@ -194,29 +186,4 @@ class Evaluator:
         """
         self.rows = [{name: row.get(name) for name in COLUMNS} for row in state["rows"]]
         self._next_step = int(state["next"])
-        self._started -= float(state["elapsed"])
-
-
-# -------------------------------------------------------------------------------------------------- models
-
-
-def _record_clip(run: RunFolder, steps: int) -> bool:
-    """Write ``clips/<steps>.mp4`` of the best model, which was found then; warn and return False if that fails."""
-    from rlher.evaluation.video import record_video  # few runs record clips
-
-    config = run.config
-    task = config.env.without_training_aids()
-    path = run.folder / "clips" / f"{steps}.mp4"
-    try:
-        with (
-            preserve_rng_state(),
-            closing(make_env(task, render_mode="rgb_array")) as env,
-            record_video(path, env, task, CLIP_EPISODES) as video,
-        ):
-            policy = RunModel(run, "best").load_task_policy(env)
-            seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
-            list(play_episodes(env, policy, seeds, video))
-    except (UserError, RunError) as error:
-        warn(f"no clips are recorded: {error}")
-        return False
-    return not video.failed
+        self._start_time -= float(state["elapsed"])

@@ -19,7 +19,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
-from rlher.training import checkpoint_files, checkpointer
+from rlher.training import checkpoint_folder, checkpointer
 from rlher.training.auto_values import resolve_auto_values
 from rlher.training.learning_from_demonstrations import add_demonstrations
 from rlher.training.loggers import require_tracker
@@ -32,7 +32,7 @@ class TrainingSetup:
     :param config: config with resolved ``auto`` and null values.
     :param notes: what is printed before training, a line each.
     :param callbacks: the user's, from the key ``callbacks``.
-    :param started: monotonic time at which it was started.
+    :param start_time: monotonic time at which it was started.
     :param checkpoint: what the run continues from.
     """
 
@@ -40,7 +40,7 @@ class TrainingSetup:
     model: GoalAlgorithm
     notes: list[str]
     callbacks: list[BaseCallback]
-    started: float
+    start_time: float
     checkpoint: Path | None
 
 
@@ -52,7 +52,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
         so neither is read. The properties of the environment stay those that the run began with.
     :raises UserError: the config cannot be trained.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     working_folder = Path.cwd()
     require_usable_device(config.device)
     require_tracker(config.logger)
@@ -74,7 +74,7 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
         notes = [*warnings, *_model_notes(config, model)]
         if config.demos.path is not None and checkpoint is None:
             notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
-        yield TrainingSetup(config, model, notes, callbacks, started, checkpoint)
+        yield TrainingSetup(config, model, notes, callbacks, start_time, checkpoint)
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    saved = [folder / checkpointer.MODEL_FILE for folder in checkpoint_files.newest_first(run.checkpoints_path)]
+    saved = [folder / checkpointer.MODEL_FILE for folder in checkpoint_folder.newest_first(run.checkpoints_path)]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])
 

@@ -16,7 +16,7 @@ from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import COMMAND_FILE, CONFIG_FILE, METADATA_FILE, RESULT_FILE, RunFolder, read_commands
-from rlher.training import checkpoint_files
+from rlher.training import checkpoint_folder
 from rlher.training.messages import print_header
 from rlher.training.start import start_fork_server_if_needed
 
@@ -56,8 +56,8 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
                 require_safe_to_write(path)
         for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
             remove_unfinished(written)
-        checkpoint = checkpoint_files.newest_valid(recorded.checkpoints_path)
-        done = checkpoint_files.timesteps_of(checkpoint) if checkpoint else 0
+        checkpoint = checkpoint_folder.newest_valid(recorded.checkpoints_path)
+        done = checkpoint_folder.timesteps_of(checkpoint) if checkpoint else 0
         start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         if checkpoint is None:
             start_note = "no valid checkpoint; training starts from step 0"

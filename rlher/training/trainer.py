@@ -40,7 +40,7 @@ class Trainer:
         self.model = setup.model
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
-        self.evaluator = Evaluator(run, setup.model, setup.started, on_evaluation)
+        self.evaluator = Evaluator(run, setup.model, setup.start_time, on_evaluation)
         self.checkpointer = Checkpointer(run, setup.model, self.evaluator)
         self.setup = setup
         if setup.checkpoint is not None:

@@ -20,7 +20,7 @@ from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.writing import write_text
-from rlher.jobs.job_pool import Pool, run_jobs
+from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
@@ -50,7 +50,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     folder = Path(config.logs, "optuna", safe_name(name)).absolute()
     space = load_space(config.space, config.for_parallel_run())
     try:
-        with Pool(config, ray_retries=0) as pool:
+        with JobPool(config, ray_retries=0) as pool:
             with prepare(config.for_parallel_run()) as setup:  # raises what every trial would raise
                 env = setup.config.env
                 _require_evaluation(setup.config)
@@ -62,7 +62,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
 
 
 def _search(
-    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: Pool, command_line: str
+    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: JobPool, command_line: str
 ) -> SearchResult:
     """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C.
 

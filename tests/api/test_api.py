@@ -216,7 +216,7 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
         assert isinstance(table, pd.DataFrame)
         assert table["agent"].tolist() == ["final", "off"]
     figure = rlher.plot(runs, by="her")
-    assert figure.numbers.groupby("group")["x"].max().to_dict() == {"final": 60, "off": 60}
+    assert figure.numbers.groupby("agent")["x"].max().to_dict() == {"final": 60, "off": 60}
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
     assert plt.gcf() is figure
@@ -345,7 +345,7 @@ def test_what_is_not_there_is_a_user_error(tmp_path: Path, monkeypatch: pytest.M
     assert not plt.get_fignums(), "a notebook would show an empty figure"
 
 
-def test_a_bundled_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pretrained_agent_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = rlher.agents()[0]
     agent = rlher.load(name)

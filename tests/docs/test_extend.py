@@ -174,7 +174,7 @@ def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key:
     Path("recipe.yaml").write_text(yaml.safe_dump(KEYS[key]))
     tiny = ("train", "algo=sac", "env=FetchReach-v4", *TINY, "recipe=recipe.yaml", "total_timesteps=100")
     assert rlher(*tiny).code == 2
-    shutil.copytree(Path(str(lookup.bundled_agent_folder("td3-FetchPush-v4"))), "run")
+    shutil.copytree(Path(str(lookup.pretrained_agent_folder("td3-FetchPush-v4"))), "run")
     config = yaml.safe_load(Path("run/config.yaml").read_text())
     for section, value in KEYS[key].items():
         config[section] = config[section] | value if isinstance(value, dict) else value

@@ -63,7 +63,7 @@ class PoolHere:
 @pytest.fixture
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` in this process."""
-    monkeypatch.setattr(sweep, "Pool", PoolHere)
+    monkeypatch.setattr(sweep, "JobPool", PoolHere)
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 
 

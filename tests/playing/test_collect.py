@@ -150,7 +150,7 @@ def test_the_agent_of_a_run(rlher) -> None:
 def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     done = rlher("collect", "agent=ddpg-FetchPush-v4", "--episodes", "2", "--json")
     assert done.code == 0, done.err
-    config = lookup.open_run(str(lookup.bundled_agent_folder("ddpg-FetchPush-v4")), "logs").config.env
+    config = lookup.open_run(str(lookup.pretrained_agent_folder("ddpg-FetchPush-v4")), "logs").config.env
     config.relay.enabled = False
     env = make_env(config)
     data = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)

@@ -33,7 +33,7 @@ from rlher.core.reading import read_json_or_empty
 from rlher.core.writing import write_bytes
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.run import lookup, run_folder
-from rlher.training import checkpoint_files
+from rlher.training import checkpoint_folder
 from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import make_logger
@@ -149,8 +149,8 @@ def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:
         assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=120", *words_).code == 0
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
-    kept = checkpoint_files.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
-    assert len(kept) == checkpoint_files.KEPT_CHECKPOINTS
+    kept = checkpoint_folder.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
+    assert len(kept) == checkpoint_folder.KEPT_CHECKPOINTS
     assert (kept[1] / "env_actions.npz").exists()
 
 
@@ -211,7 +211,7 @@ def test_a_second_ctrl_c_leaves_the_last_checkpoint(rlher, at_step, uninterrupte
         patched.setattr(owner, name, twice)
         stopped = rlher("train", *words("dqn"))
     assert stopped.code == 130, stopped.err
-    assert [path.name for path in checkpoint_files.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
+    assert [path.name for path in checkpoint_folder.newest_first(folder_of("dqn") / "checkpoints")] == ["000000090"]
     assert rlher("train", "--resume").code == 0
     assert resumed_at(folder_of("dqn")) == [90]
     assert differences(uninterrupted, folder_of("dqn")) == []
@@ -360,13 +360,13 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
         content = file.read_bytes()
         damage(file)
         with pytest.raises(DamagedFile):
-            checkpoint_files.verify(damaged)
+            checkpoint_folder.verify(damaged)
         write_bytes(file, content)
-    checkpoint_files.verify(damaged)
+    checkpoint_folder.verify(damaged)
     flip(damaged / "model.zip")
     with monkeypatch.context() as patched, collected_warnings() as warnings:
         patched.setattr(Path, "rename", Mock(side_effect=PermissionError))
-        checkpoint_files.newest_valid(damaged.parent)
+        checkpoint_folder.newest_valid(damaged.parent)
         assert "renamed to" not in warnings[0]
     again = rlher("train", "--resume", str(stopped))
     assert (again.code, str(damaged) in again.err) == (0, True)
@@ -378,7 +378,7 @@ def seal(checkpoint: Path) -> None:
     """Recompute its checksums."""
     manifest = json.loads((checkpoint / "checkpoint.json").read_text())
     files = [file for file in checkpoint.rglob("*") if file.is_file() and file.name != "checkpoint.json"]
-    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoint_files._digest(file) for file in files}
+    manifest["sha256"] = {str(file.relative_to(checkpoint)): checkpoint_folder._digest(file) for file in files}
     (checkpoint / "checkpoint.json").write_text(json.dumps(manifest))
 
 
@@ -453,15 +453,15 @@ def test_an_unreadable_checkpoint_is_not_deleted(rlher, stopped: Path, monkeypat
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint_files, "_digest", failing)
+        patched.setattr(checkpoint_folder, "_digest", failing)
         again = rlher("train", "--resume", str(stopped))
     assert (again.code, str(newest(stopped)) in again.err) == (2, True)
     assert "Input/output error" in again.err
-    checkpoint_files.verify(newest(stopped))
+    checkpoint_folder.verify(newest(stopped))
 
 
 def newest(folder: Path) -> Path:
-    return checkpoint_files.newest_first(folder / "checkpoints")[0]
+    return checkpoint_folder.newest_first(folder / "checkpoints")[0]
 
 
 def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, at_step, stopped: Path, uninterrupted) -> None:

@@ -1,4 +1,4 @@
-"""Agents that come with rlher: published without what only training needs, found by name, played like the run's."""
+"""Pretrained agents: published without what only training needs, found by name, played like the run's."""
 
 import json
 import zipfile
@@ -22,7 +22,7 @@ REACH = ("env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=100")
 @pytest.fixture
 def publish(rlher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Train a run and publish it under a name; return the run's folder."""
-    monkeypatch.setattr(lookup, "BUNDLED_AGENTS", tmp_path / "agents")
+    monkeypatch.setattr(lookup, "PRETRAINED_AGENTS", tmp_path / "agents")
 
     def make(name: str, *words: str) -> Path:
         done = rlher("train", *words, "--json")
@@ -40,7 +40,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
         assert set(archive.namelist()) == {"data", "policy.pth"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-    chosen = [find_model(PlayConfig(run=str(folder))) for folder in (run, lookup.bundled_agent_folder("mine"))]
+    chosen = [find_model(PlayConfig(run=str(folder))) for folder in (run, lookup.pretrained_agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)
     original, published = (agent.load_policy(env) for agent in chosen)
     assert getattr(chosen[1].load(env), "exploration_rate", 0.05) == 0.05, "for sampled actions of DQN"
@@ -56,7 +56,7 @@ def test_it_is_listed_evaluated_and_named(publish, rlher):
     done = rlher("evaluate", "--agent", "bits", "--episodes", "2", "--json")
     assert json.loads(done.out)["agent"] == "bits"
     with pytest.raises(UserError, match=r"'bit'.*'bits'"):
-        lookup.bundled_agent_folder("bit")
+        lookup.pretrained_agent_folder("bit")
     assert rlher("evaluate", "--agent", "bit").code == 2
     done = rlher("evaluate", str(run), "--agent", "bits")
     assert done.code == 2

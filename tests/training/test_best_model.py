@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlher.evaluation.metrics import best_row
+from rlher.training.best_model import best_row
 
 
 @pytest.mark.parametrize(
