@@ -30,7 +30,7 @@ import numpy as np
 from rlher.algos.training_loop import GoalAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.console import warn
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.vec_env import RestorableVecEnv
@@ -81,7 +81,8 @@ class Checkpointer:
         self._envs: RestorableVecEnv = model.env
         self._evaluator = evaluator
         self._freq = run.config.checkpoint.freq
-        self._interval = math.inf if (minutes := run.config.checkpoint.minutes) is None else 60 * minutes
+        minutes = run.config.checkpoint.minutes
+        self._interval = math.inf if minutes is None else 60 * minutes
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
         self._rebuild_step = 0
@@ -91,8 +92,6 @@ class Checkpointer:
         saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
         self._due_time = time.monotonic() + (0 if saves_at_start else self._interval)
         """When a checkpoint between environment rebuilds is due."""
-        self._env_point: tuple[int, dict[str, np.ndarray], dict[str, Any]] | None = None
-        """The build number, arrays and generators to which the environments return; None: they begin new episodes."""
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -109,8 +108,10 @@ class Checkpointer:
 
     def save_unless_saved(self) -> None:
         """Write a last checkpoint, unless there is one of this step."""
-        written = checkpoint_folder.newest_first(self._run.checkpoints_path)[:1]
-        if self._freq is not None and self._model.num_timesteps not in map(checkpoint_folder.timesteps_of, written):
+        if self._freq is None:
+            return
+        saved = map(checkpoint_folder.timesteps_of, checkpoint_folder.newest_first(self._run.checkpoints_path))
+        if self._model.num_timesteps != next(saved, None):
             self.save()
 
     def save(self) -> None:
@@ -155,12 +156,17 @@ class Checkpointer:
     # ----------------------------------------------------------------------------------------------- restoring
 
     def restore(self, checkpoint: Path) -> None:
-        """Load a checkpoint into the model, but not the environments.
+        """Load a checkpoint into the model, and continue its episodes in the environments.
+
+        It sets the random number generators, so nothing may draw from them between it and ``learn``.
 
         :raises UserError: its content is invalid or belongs to another model, although its checksums match.
+        :raises RunError: an environment failed while its actions were repeated.
         """
         try:
             self._load(checkpoint)
+        except RunError:
+            raise
         except Exception as error:  # torch refuses a pickle with an exception that is no OSError or ValueError
             advice = "rename it to use the previous checkpoint, or to start again from step 0 if there is none"
             raise UserError(f"{checkpoint} cannot be resumed from: {first_line(error)}; {advice}.") from error
@@ -182,7 +188,6 @@ class Checkpointer:
         for name in EPISODE_BUFFERS:
             setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
         model.updates_due = int(state["updates_due"])
-        self._restore_generators(state["generators"])  # once more after the actions; here it shows whether it is valid
         self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL_FILE
@@ -193,34 +198,20 @@ class Checkpointer:
         shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
         if arrays["actions"].size and arrays["actions"].shape[1:] != shape:
             raise ValueError(f"the actions have shape {arrays['actions'].shape[1:]}, not {shape}")
-        self._env_point = int(state["build_number"]), arrays, state["generators"]
-
-    def restore_envs(self) -> None:
-        """After :meth:`restore`, directly before ``learn``: repeat the actions, set the random number generators.
-
-        Call it last, because it sets the generators. It also sets the observations, without which ``learn`` would reset
-        the environments.
-        """
-        if self._env_point is None:
-            return
-        build_number, arrays, generators = self._env_point
-        self._env_point = None
-        actions = list(arrays["actions"])
-        observations: Any = self._envs.rebuild(build_number=build_number, actions=actions)
-        self._restore_generators(generators)
+        observations: Any = envs.rebuild(build_number=int(state["build_number"]), actions=list(arrays["actions"]))
+        self._restore_generators(state["generators"])
         is_equal = all(np.array_equal(values, arrays.get(f"obs_{key}", ())) for key, values in observations.items())
-        if is_equal or not actions:  # any observation can begin an episode
-            self._model._last_obs = observations
+        if is_equal or not arrays["actions"].size:  # any observation can begin an episode
+            model._last_obs = observations  # without it, `learn` would reset the environments
         else:
             warn(NOT_REPEATABLE)
-            self._model.start_new_episodes(self._envs.rebuild)
+            model.start_new_episodes(envs.rebuild)
 
     def _restore_generators(self, saved: dict[str, Any]) -> None:
         """Set every random number generator, and the random actions that are held, to a saved state."""
         set_rng_state(saved)
         self._model.action_space.np_random.bit_generator.state = saved["action_space"]
-        if saved["random_actions"]:  # None in an older checkpoint of DQN
-            self._model.random_action_source.load_state_dict(saved["random_actions"])
+        self._model.random_action_source.load_state_dict(saved["random_actions"])
 
 
 def recorded_values(checkpoint: Path) -> dict[str, Any]:

@@ -65,10 +65,10 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint)
         with prepare(new_config, checkpoint) as setup:
             run = RunFolder(folder, setup.config)
+            print_header(run, [start_note, *setup.notes])  # the actions of the checkpoint may take a minute
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
-            print_header(run, [start_note, *setup.notes])
             return run, trainer.run_to_end()
 
 

@@ -32,6 +32,7 @@ class Trainer:
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
     :param on_evaluation: called with all rows after each evaluation, in place of a final evaluation.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
+    :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
     def __init__(self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation | None = None) -> None:
@@ -45,6 +46,7 @@ class Trainer:
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
+        # It preserves the random number generators, which a checkpoint has set.
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
         self._has_final_evaluation = on_evaluation is None
 
@@ -90,7 +92,6 @@ class Trainer:
                 if config.demos.pretrain_updates and self.setup.checkpoint is None:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
                     self.evaluator.start()
-                self.checkpointer.restore_envs()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
                     callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
