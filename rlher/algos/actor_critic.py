@@ -1,6 +1,6 @@
 """What the fast updates of algorithms with an actor and Q critics share, and learning from demonstrations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch as th
@@ -29,7 +29,7 @@ class ActorCritic(FastUpdate):
         *("batched_critics", "batched_target_critics", "actor_params"),
         *("_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"),
     )
-    loss_options: Sequence[str] = ("bc_weight",)
+    loss_options: Mapping[str, Any] = {"bc_weight": 0.0}
     actor: Any
     critic: Any
     critic_target: Any

@@ -17,10 +17,11 @@ def compile_with_fallback(function: Callable) -> Callable:
     :param function: changes nothing in place, so that it can be called again after a failure.
     """
     compiled: Callable | None = None
+    has_failed = False
 
     def call(*args: Any) -> Any:
-        nonlocal compiled
-        if compiled is function:  # a compiled call failed before
+        nonlocal compiled, has_failed
+        if has_failed:
             return function(*args)
         try:
             compiled = compiled or _compile(function)
@@ -29,7 +30,7 @@ def compile_with_fallback(function: Callable) -> Callable:
             reason = describe_error(error)
         # Outside of `except`, so that the failed call's tensors are freed.
         result = function(*args)
-        compiled = function
+        has_failed = True
         warn(f"losses are not compiled ({reason}).")
         return result
 

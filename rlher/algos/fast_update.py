@@ -1,7 +1,7 @@
 """The fast update: ``train`` and ``predict`` in place of Stable-Baselines3's, and what an algorithm defines."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,18 @@ from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.training_loop import GoalAlgorithm
-from rlher.her import HerReplayBuffer
+from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
+
+
+UPDATE_METHODS = {
+    *("setup_update", "update", "act", "loss", "critic_loss", "actor_loss", "aggregate_q_values"),
+    *("update_critics", "update_actor", "update_ent_coef", "update_targets", "with_random_inputs"),
+    *("q_values", "actor_q_values", "target_q_values", "clamp_target_q", "action_and_log_prob"),
+}
+"""Methods that only the fast update calls."""
 
 
 class UpdateBatch(NamedTuple):
@@ -76,8 +84,8 @@ class FastUpdate(GoalAlgorithm):
         *("target_q_bounds", "compile", "bf16", "fallback_reason"),
         *("optimizers", "_features", "_reads_only_vectors"),
     )
-    loss_options: Sequence[str] = ()
-    """Arguments that change the losses, unless they are 0 or "constant"."""
+    loss_options: Mapping[str, Any] = {}
+    """Arguments that change the losses, with the values that change nothing."""
     bc_weight: float = 0.0
     """Weight of the cloning loss; only an algorithm with an actor has one."""
     optimizers: list[th.optim.Optimizer]
@@ -136,7 +144,7 @@ class FastUpdate(GoalAlgorithm):
     def _options_that_need_fast_update(self) -> list[str]:
         """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
         options = {name: getattr(self, name) for name in self.loss_options}
-        ignored = [f"{name}={value}" for name, value in options.items() if value not in (0, "constant")]
+        ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
         ignored += _overridden_methods(type(self))
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
@@ -150,28 +158,29 @@ class FastUpdate(GoalAlgorithm):
         self._update_learning_rate(self.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
-            samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+            # SB3's own buffers return the first fields of these samples.
+            samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
             self._n_updates += 1
             logged, errors = self.update(self._update_batch(samples), step)
             for name, value in logged.items():
                 history[name].append(value)
-            if getattr(samples, "indices", None) is not None:
+            if samples.indices is not None:
                 self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
-    def _update_batch(self, samples: Any) -> UpdateBatch:
+    def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         obs = self._features(samples.observations)
-        rows = getattr(samples, "demonstrations", None) if self.bc_weight else None
+        rows = samples.demonstrations if self.bc_weight else None
         return UpdateBatch(
             obs=obs,
             actions=samples.actions,
             next_obs=self._features(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
-            weights=getattr(samples, "weights", None),
+            weights=samples.weights,
             demonstrations=None if rows is None else (obs[rows], samples.actions[rows]),
         )
 
@@ -203,15 +212,13 @@ class FastUpdate(GoalAlgorithm):
 
 
 def _overridden_methods(model_class: type) -> list[str]:
-    """Return the methods of the fast update that classes outside rlher override.
-
-    Methods that Stable-Baselines3 or :class:`GoalAlgorithm` defines are left out: they are called in any case.
-    """
-    bases = model_class.__mro__
-    own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
-    always_called = {name for base in bases[own:] if not issubclass(base, FastUpdate) for name in vars(base)}
-    outside = {name for base in bases[:own] for name in vars(base) if hasattr(bases[own], name)}
-    return sorted(outside - always_called)
+    """Return the methods of the fast update that a user's class overrides."""
+    overridden: set[str] = set()
+    for base in model_class.__mro__:
+        if base.__module__.startswith("rlher."):  # the classes before it are the user's
+            break
+        overridden |= vars(base).keys() & UPDATE_METHODS
+    return sorted(overridden)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -116,7 +116,12 @@ def make_feature_fn(network: BaseModel) -> Callable[[ObservationBatch], th.Tenso
         return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
     normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
     device = network.device  # once: Stable-Baselines3 searches it among the parameters
-    return lambda obs: normalize(th.cat([th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys], -1))
+
+    def features(obs: ObservationBatch) -> th.Tensor:
+        vectors = [th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys]
+        return normalize(th.cat(vectors, dim=-1))
+
+    return features
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:

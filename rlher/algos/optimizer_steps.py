@@ -34,7 +34,9 @@ class FusedOptimizer:
             return
         group = self.optimizer.param_groups[0]
         states = [self._state(parameter) for parameter in self.parameters]
-        averages, squares, steps = ([state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step"))
+        averages = [state["exp_avg"] for state in states]
+        squares = [state["exp_avg_sq"] for state in states]
+        steps = [state["step"] for state in states]
         th._foreach_add_(steps, 1)
         beta1, beta2 = group["betas"]
         options = {"lr": group["lr"], "eps": group["eps"], "weight_decay": 0.0, "amsgrad": False, "maximize": False}
