@@ -259,10 +259,15 @@ def new_dataset_path(output: str, name: str) -> Path:
     :raises UserError: the dataset exists.
     """
     path = Path(output)
-    is_dataset = VERSIONED.fullmatch(path.name)
-    stem = path.with_name(path.name.rpartition("-v")[0]) if is_dataset else path / re.sub(r"[^-\w]+", "-", name)
-    versions = (Path(f"{stem}-v{number}") for number in count())
-    free = next(version for version in versions if not version.exists())
-    if is_dataset and path.exists():
+    if not VERSIONED.fullmatch(path.name):
+        return _first_free_version(path / re.sub(r"[^-\w]+", "-", name))
+    if path.exists():
+        free = _first_free_version(path.with_name(path.name.rpartition("-v")[0]))
         raise UserError(f"{path} exists; choose another output, such as {free}.")
-    return path if is_dataset else free
+    return path
+
+
+def _first_free_version(stem: Path) -> Path:
+    """Return ``<stem>-v0``, or the first of the following versions that does not exist."""
+    versions = (Path(f"{stem}-v{number}") for number in count())
+    return next(version for version in versions if not version.exists())

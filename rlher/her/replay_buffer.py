@@ -310,16 +310,17 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
-        goals = sample_goals(self.strategy, GoalRequest(ids[n_real:], episodes[n_real:], storage, self.rng))
-        rows["obs"][DESIRED_GOAL][n_real:] = goals
-        if has_parts:
-            goals = rows["obs"][DESIRED_GOAL]  # also those that transitions keep
+        virtual = GoalRequest(ids[n_real:], episodes[n_real:], storage, self.rng)
+        rows["obs"][DESIRED_GOAL][n_real:] = virtual_goals = sample_goals(self.strategy, virtual)
+        goals = rows["obs"][DESIRED_GOAL] if has_parts else virtual_goals  # of the transitions with new rewards
 
-        last_ids, discounts = ids, None
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals)
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_unchanged)
+            last_ids, discounts = ids, None
         else:
-            rewards, dones, n_summed = self.reward_and_done.returns(ids, episodes, goals, self.n_steps, self.gamma)
+            rewards, dones, n_summed = self.reward_and_done.n_step_returns(
+                ids, episodes, goals, n_unchanged, self.n_steps, self.gamma
+            )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
         next_obs = storage.next_obs(last_ids, episodes)
         next_obs[DESIRED_GOAL][n_unchanged:] = goals

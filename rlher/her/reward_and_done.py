@@ -160,26 +160,28 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def rewards_and_dones(self, positions: Positions, rows: NDArray, goals: NDArray) -> tuple[Floats, Floats]:
-        """Return the (n,) rewards and dones of transitions, the last of which have new goals.
+    def rewards_and_dones(
+        self, positions: Positions, rows: NDArray, goals: NDArray, n_unchanged: int
+    ) -> tuple[Floats, Floats]:
+        """Return the (n,) rewards and dones of transitions.
 
         :param positions: (n,) of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
-        :param goals: (m, …) goals of the last m transitions; the others keep their rewards and dones.
+        :param goals: (n - n_unchanged, …) goals of the other transitions.
+        :param n_unchanged: number of the first transitions, which keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if len(goals):
-            with_goals = slice(len(rows) - len(goals), None)
-            rows = rows[with_goals]
-            goal_rewards = self._compute_reward(positions[with_goals], goals)
-            rewards[with_goals] = (
-                goal_rewards + rows["goal_independent"] if self.keep_goal_independent_reward else goal_rewards
-            )
-            dones[with_goals] = self.done(goal_rewards, rows)
+            changed_rows = rows[n_unchanged:]
+            goal_rewards = self._compute_reward(positions[n_unchanged:], goals)
+            rewards[n_unchanged:] = goal_rewards
+            if self.keep_goal_independent_reward:
+                rewards[n_unchanged:] += changed_rows["goal_independent"]
+            dones[n_unchanged:] = self.done(goal_rewards, changed_rows)
         return rewards, dones
 
-    def returns(
-        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_steps: int, gamma: float
+    def n_step_returns(
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_unchanged: int, n_steps: int, gamma: float
     ) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Return the (n,) discounted returns of several steps, their dones, and the numbers of their steps.
 
@@ -188,17 +190,18 @@ class RewardAndDone:
 
         :param ids: (n,) of the first transitions of the returns.
         :param episodes: (n,) numbers of their episodes.
-        :param goals: (m, …) goals of the last m returns; the others keep their rewards and dones.
+        :param goals, n_unchanged: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
         last_ids = self.storage.episode_last_id.take(episodes)[:, None]
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
-        rewards, dones = self.rewards_and_dones(positions, rows, goals.repeat(n_steps, axis=0))
+        step_goals = goals.repeat(n_steps, axis=0)
+        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_unchanged * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
-        is_done_before = np.cumsum(dones, axis=1) - dones > 0
-        is_summed = (step_ids <= last_ids) & ~is_done_before
+        dones_before = np.cumsum(dones, axis=1) - dones
+        is_summed = (step_ids <= last_ids) & (dones_before == 0)
         returns = (rewards * is_summed) @ gamma ** np.arange(n_steps)
         return returns.astype(np.float32), (dones * is_summed).max(axis=1), is_summed.sum(axis=1)
 

@@ -33,7 +33,7 @@ class RewardFunction:
 
     def __init__(self, compute_reward: Callable[..., Any]) -> None:
         self.compute_reward = compute_reward
-        self._is_vectorised: bool | None = None
+        self._is_vectorised: bool | None = None  # unknown before the first call
 
     def __call__(self, achieved: NDArray, desired: NDArray) -> Floats:
         """Return the (n,) rewards of n pairs of goals; the function gets empty infos.
@@ -41,18 +41,14 @@ class RewardFunction:
         :param achieved: (n, …) achieved goals, raw (not normalised), at least one.
         :param desired: (n, …) desired goals, raw.
         """
-        is_vectorised = self._is_vectorised
-        if is_vectorised is None:
+        if self._is_vectorised is None:
             problem = batch_problem(self.compute_reward, achieved[:CHECKED_ROWS], desired[:CHECKED_ROWS])
+            self._is_vectorised = problem is None
             if problem is not None:
                 warnings.warn(NOT_VECTORISED.format(problem), stacklevel=2)
-            is_vectorised = problem is None
-        if is_vectorised:
-            rewards = np.asarray(self.compute_reward(achieved, desired, [{}] * len(achieved))).reshape(len(achieved))
-        else:
-            rewards = _row_by_row(self.compute_reward, achieved, desired)
-        self._is_vectorised = is_vectorised  # only now: if the function raised, nothing is known
-        return rewards
+        if self._is_vectorised:
+            return np.asarray(self.compute_reward(achieved, desired, [{}] * len(achieved))).reshape(len(achieved))
+        return _row_by_row(self.compute_reward, achieved, desired)
 
 
 def batch_problem(compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray) -> str | None:

@@ -196,7 +196,8 @@ class Storage:
             self.episode_first_id[self.rows["episode"][position]] = new_id - size + 1
         if not self.ring_running[ring]:
             # Now fewer transitions than the ring's size are stored, so fewer episodes, and the next number is free.
-            self.ring_newest_episode[ring] = start + (self.ring_newest_episode[ring] + 1 - start) % size
+            newest_offset = self.ring_newest_episode[ring] - start
+            self.ring_newest_episode[ring] = start + (newest_offset + 1) % size
             self.episode_first_id[self.ring_newest_episode[ring]] = new_id
             self.ring_running[ring] = True
         self.episode_last_id[self.ring_newest_episode[ring]] = new_id

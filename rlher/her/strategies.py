@@ -220,7 +220,8 @@ def _resolve(
     if callable(name) or (isinstance(name, str) and ":" in name):
         user_strategy = name if callable(name) else import_object(argument, name)
         bound = bind_arguments(argument, user_strategy, kwargs or {})
-        return partial(_call_user_strategy, bound, getattr(user_strategy, "__name__", type(user_strategy).__name__))
+        shown_name = getattr(user_strategy, "__name__", type(user_strategy).__name__)
+        return partial(_call_user_strategy, bound, shown_name)
     text = (name.name if isinstance(name, Enum) else str(name)).lower()
     if text not in STRATEGIES:
         raise ValueError(f"{argument}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
