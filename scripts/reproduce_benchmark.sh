@@ -12,12 +12,13 @@ logs=logs/reproduce/$(basename "$into")
 mkdir -p "$logs"
 export OMP_NUM_THREADS=1 RLHER_BENCHMARK_LOGS=$logs
 
-# name | overrides | seeds, if not 0,1,2. Kept runs with env.fall_height=null were trained before there was the key.
+# name | overrides | seeds, if not 0,1,2. Kept runs with env.fall_height=null were trained before there was the key, and those that
+# cloned before the recipe had a schedule.
 cat > "$logs/todo" <<'RUNS'
 bits15-dqn|algo=dqn env=BitFlipping-v0
 bits30-dqn|algo=dqn env=BitFlipping-v0 env.kwargs.n_bits=30 total_timesteps=35000 eval.freq=2500
 bits50-dqn|algo=dqn env=BitFlipping-v0 recipe=dqn-BitFlipping-v0-50bits
-push-minutes-ddpg|algo=ddpg env=FetchPush-v4|0,1,2,3,4,5,6,7,8,9
+push-minutes-ddpg|algo=ddpg env=FetchPush-v4 env.fall_height=null|0,1,2,3,4
 push-relay-ddpg|algo=ddpg env=FetchPush-v4 recipe=ddpg-FetchPush-v4-steps|0,1,2,3,4,5,6,7,8,9
 push-td3|algo=td3 env=FetchPush-v4 env.fall_height=null
 slide-clone-td3|algo=td3 env=FetchSlide-v4 recipe=td3-FetchSlide-v4-demos demos=DEMOS/slide-v0
@@ -25,8 +26,8 @@ slide-mix-td3|algo=td3 env=FetchSlide-v4 env.fall_height=null
 pickplace-relay-ddpg|algo=ddpg env=FetchPickAndPlace-v4|10,11,12,13,14,15,16,17,18,19
 pickplace-demos-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 env.fall_height=null
 pickplace-demos-filter-ddpg|algo=ddpg env=FetchPickAndPlace-v4 recipe=ddpg-FetchPickAndPlace-v4-demos demos=DEMOS/pick100-v0 demos.q_filter=true env.fall_height=null
-pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_updates=20000
-pickplace-clone200-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick200-v0 total_timesteps=0 demos.pretrain_updates=20000
+pickplace-clone50-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick50-v0 total_timesteps=0 demos.pretrain_updates=20000 algo.learning_rate_schedule=constant
+pickplace-clone200-ddpg|algo=ddpg env=FetchPickAndPlace-v4 demos=DEMOS/pick200-v0 total_timesteps=0 demos.pretrain_updates=20000 algo.learning_rate_schedule=constant
 umaze-td3|algo=td3 env=PointMaze_UMaze-v3|0,1,2,3,4
 medium-td3|algo=td3 env=PointMaze_Medium-v3
 panda-reach-ddpg|algo=ddpg env=PandaReach-v3

@@ -156,8 +156,8 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
     her = {"goal_mix": {"future": 3, "my_code:within": 1}, "goal_selection_strategy": "mix"}
     for wrong, named in (
         ({}, "steps"),
-        ({"goal_selection_kwargs": {"stepz": 3}}, r"her\.goal_mix: .*stepz"),
-        ({"goal_mix": {"my_code:withn": 1}}, r"her\.goal_mix: my_code has no withn .*'within'"),
+        ({"goal_selection_kwargs": {"stepz": 3}}, r"goal_mix: .*stepz"),
+        ({"goal_mix": {"my_code:withn": 1}}, r"goal_mix: my_code has no withn .*'within'"),
     ):
         with pytest.raises(UserError, match=named):
             api.train("sac", "FetchReach-v4", **_tiny(her=her | wrong))

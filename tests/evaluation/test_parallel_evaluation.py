@@ -15,7 +15,7 @@ from hostile_envs import FailingWorker, LineEnv
 from same_run import differences
 
 from rlher.config.training import EvalConfig, TrainConfig
-from rlher.training import defaults
+from rlher.training import auto_values
 from tests.conftest import TINY
 
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=5", *TINY, "eval.final_episodes=60")
@@ -119,7 +119,7 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
     [
         (TrainConfig(), 2, 2),
         (TrainConfig(), 1, 0),
-        (TrainConfig(), 64, defaults.MAX_EVAL_WORKERS),
+        (TrainConfig(), 64, auto_values.MAX_EVAL_WORKERS),
         (TrainConfig(threads=1), 2, 0),
         (TrainConfig(threads=1, n_envs=2), 2, 0),
         (TrainConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
@@ -127,5 +127,5 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
     ],
 )
 def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
-    monkeypatch.setattr(defaults, "available_cores", lambda: available)
-    assert defaults.resolve_auto_values(config).eval.workers == expected
+    monkeypatch.setattr(auto_values, "available_cores", lambda: available)
+    assert auto_values.resolve_auto_values(config).eval.workers == expected

@@ -7,12 +7,12 @@ import pytest
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, TrainConfig
-from rlher.training import defaults
+from rlher.training import auto_values
 from rlher.training.auto_values import resolve_auto_values
 
 
 def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defaults, "available_cores", lambda: 2)
+    monkeypatch.setattr(auto_values, "available_cores", lambda: 2)
     config = TrainConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=3001, action_repeat=5),
@@ -64,7 +64,7 @@ LARGE_CRITIC = replace(LARGE, net_arch={"pi": [64], "qf": [512, 512]})
 )
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
-    monkeypatch.setattr(defaults, "available_cores", lambda: cores)
+    monkeypatch.setattr(auto_values, "available_cores", lambda: cores)
     resolved = resolve_auto_values(TrainConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)
@@ -83,7 +83,7 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
 def test_compilation_depends_on_updates_and_compiler(
     monkeypatch, mode, train_freq, gradient_steps, compiler, expected
 ) -> None:
-    monkeypatch.setattr(defaults, "find_compiler", lambda: compiler)
+    monkeypatch.setattr(auto_values, "find_compiler", lambda: compiler)
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     config = TrainConfig(
         algo=algo, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(mode), total_timesteps=20_050, threads=1
@@ -96,7 +96,7 @@ def test_compilation_depends_on_updates_and_compiler(
     [("auto", True, "bf16"), ("auto", False, "float32"), ("bf16", False, "bf16"), ("float32", True, "float32")],
 )
 def test_a_given_precision_is_kept(monkeypatch, mode, is_faster, expected) -> None:
-    monkeypatch.setattr(defaults, "is_bf16_faster", lambda *arguments: is_faster)
+    monkeypatch.setattr(auto_values, "is_bf16_faster", lambda *arguments: is_faster)
     config = TrainConfig(
         algo=SMALL, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(precision=mode), device="cpu"
     )
