@@ -12,7 +12,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.exploration import RandomActions
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
@@ -196,10 +196,9 @@ class GoalAlgorithm(OffPolicyAlgorithm):
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
     """Raise ValueError if the buffer asks another process for rewards, which cannot answer during a step."""
-    # An SB3 `VecEnv` in this process has `envs`, and one of rlher that has processes a `reward_env`.
-    is_local = hasattr(env.unwrapped, "envs") or hasattr(env.unwrapped, "reward_env")
     has_own_function = getattr(buffer, "compute_reward", None) is not None
-    if isinstance(buffer, SB3HerReplayBuffer) and not is_local and not has_own_function:
+    is_hindsight = isinstance(buffer, SB3HerReplayBuffer)
+    if isinstance(env.unwrapped, SubprocVecEnv) and is_hindsight and not has_own_function:
         raise ValueError(
             "overlap=True samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."
