@@ -70,7 +70,7 @@ class OffPolicyConfig:
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
-    gradient_steps: int | None = key(None, "updates per round; null: one per stored transition", low=1)
+    gradient_steps: int | None = key(None, "updates per rollout; null: one per stored transition", low=1)
     tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
     target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
     net_arch: list[int] | dict[str, list[int]] = key([256, 256], "hidden layers, or {pi: [64], qf: [256]}", to="policy")

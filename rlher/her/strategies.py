@@ -81,9 +81,9 @@ def desired_goal_of(ids: Ids) -> GoalIds:
     return -1 - ids
 
 
-def transitions_of(goals: GoalIds) -> Ids:
-    """Return the (n,) ids of the transitions whose achieved or desired goals these are."""
-    return np.where(goals < 0, -1 - goals, goals)
+def transitions_of(goal_ids: GoalIds) -> Ids:
+    """Return the (n,) ids of the transitions whose achieved or desired goals these ids stand for."""
+    return np.where(goal_ids < 0, -1 - goal_ids, goal_ids)
 
 
 Strategy = Callable[[GoalRequest], GoalIds]
@@ -164,12 +164,12 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
         return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
     indices = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
-    goals = np.empty(len(request), np.int64)
+    goal_ids = np.empty(len(request), np.int64)
     for index, (strategy, _) in enumerate(strategies):
         rows = np.flatnonzero(indices == index)
         if rows.size:
-            goals[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
-    return goals
+            goal_ids[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
+    return goal_ids
 
 
 STRATEGIES: dict[str, Callable[..., GoalIds]] = {
@@ -235,14 +235,14 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     """
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
-        goals = np.asarray(returned)
+        goal_ids = np.asarray(returned)
     what = describe_value(returned)
-    if goals.shape == (len(request),) and goals.dtype.kind in "iu":
-        goals = goals.astype(np.int64)  # computing with ids overflows smaller types
-        is_valid = request.storage.is_stored(transitions_of(goals))
+    if goal_ids.shape == (len(request),) and goal_ids.dtype.kind in "iu":
+        goal_ids = goal_ids.astype(np.int64)  # computing with ids overflows smaller types
+        is_valid = request.storage.is_stored(transitions_of(goal_ids))
         if is_valid.all():
-            return goals
-        what = f"ids of transitions that are not stored, such as {goals[~is_valid][0]}"
+            return goal_ids
+        what = f"ids of transitions that are not stored, such as {goal_ids[~is_valid][0]}"
     raise RunError(
         f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
         f"the {len(request)} requested goals. Those of an episode are from request.episode_first_ids to "
