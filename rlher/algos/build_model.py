@@ -107,7 +107,7 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
     if algo.model is not None:
         model_class = import_object("algo.model", algo.model, model_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
-    if getattr(algo, "layer_norm_critics", False):
+    if isinstance(algo, ActorCriticConfig) and algo.layer_norm_critics:
         policy_class = with_layer_norm(policy_class)
     try:
         # Stable-Baselines3's constructor calls `_setup_model` of our classes, see `FastUpdate`.
