@@ -24,9 +24,7 @@ class ActorCritic(FastUpdate):
     """
 
     unsaved = (
-        *FastUpdate.unsaved,
-        *("random_action", "random_action_hold", "bc_weight", "q_filter"),
-        *("batched_critics", "batched_target_critics", "actor_params"),
+        *(*FastUpdate.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
         *("_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"),
     )
     loss_options: Mapping[str, Any] = {"bc_weight": 0.0}

@@ -79,11 +79,7 @@ class FastUpdate(GoalAlgorithm):
         priority by TD error needs it.
     """
 
-    unsaved: Sequence[str] = (
-        *GoalAlgorithm.unsaved,
-        *("target_q_bounds", "compile", "bf16", "fallback_reason"),
-        *("optimizers", "_features", "_reads_only_vectors"),
-    )
+    unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "optimizers", "_features")
     loss_options: Mapping[str, Any] = {}
     """Arguments that change the losses, with the values that change nothing."""
     bc_weight: float = 0.0

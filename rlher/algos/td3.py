@@ -23,11 +23,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         precise actions.
     """
 
-    unsaved = (
-        *ActorCritic.unsaved,
-        *("action_l2", "target_policy_noise_schedule"),
-        *("_actor_target_params", "_target_policy_noise"),
-    )
+    unsaved = (*ActorCritic.unsaved, "_actor_target_params", "_target_policy_noise")
     loss_options: Mapping[str, Any] = {
         **ActorCritic.loss_options,
         "action_l2": 0.0,

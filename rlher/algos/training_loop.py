@@ -29,14 +29,14 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
 
-    Arguments that Stable-Baselines3 does not have, here and in the classes below, are keywords. They are not saved
-    with a model: pass them to ``load`` again.
+    Arguments that Stable-Baselines3 does not have, here and in the classes below, are keywords. They are saved with a
+    model. Stable-Baselines3's own class, which can load it, ignores them.
 
     :param overlap: update while the environments step.
     """
 
-    unsaved: Sequence[str] = ("overlap", "updates_due", "normalizer", "random_action_source")
-    """Attributes that are not saved with a model."""
+    unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
+    """Attributes that are not saved with a model: they are made when it is set up, or need its replay buffer."""
     fallback_reason: str | None = None
     """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
     updates_due: int = 0

@@ -45,7 +45,7 @@ def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
     model = ours("td3", overlap=True, learning_starts=20)
     model.updates_due = 1
     model.save(tmp_path / "model")
-    loaded = type(model).load(tmp_path / "model", model.env, overlap=True)
+    loaded = type(model).load(tmp_path / "model", model.env)
     assert loaded.updates_due == 0
 
 
