@@ -165,7 +165,7 @@ DAMAGES = {
     # 128 MB that are not in the file: HDF5 would fill them in.
     "too large": replace("episode_1/rewards", shape=(2**24,), dtype=np.float64, chunks=(1024,)),
     "bytes of another file": replace("episode_1/rewards", shape=(1,), dtype=float, external=[("/dev/zero", 0, 8)]),
-    "a group in itself": edit("main_data.hdf5", lambda file: file.__setitem__("episode_0/all", file["/"])),
+    "infos in themselves": edit("main_data.hdf5", lambda file: file["episode_0/infos"].__setitem__("all", file["/"])),
     "metadata": edit("metadata.json", lambda values: values.update(rlher=[1])),
 }
 
