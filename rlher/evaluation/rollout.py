@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -18,7 +17,6 @@ FINAL_SEED_OFFSET = 1_000_000
 
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
-Played = TypeVar("Played")
 
 
 @dataclass
@@ -98,8 +96,11 @@ def play_episodes(
         yield play_episode(env, policy, seed, on_step)
 
 
-def track_episodes(episodes: Iterator[Played], total: int, enabled: bool = True) -> Iterator[Played]:
-    """Yield each episode as it ends, and show a progress bar if stderr is a terminal."""
+def track_episodes(episodes: Iterator[Episode], total: int | None, enabled: bool = True) -> Iterator[Episode]:
+    """Yield each episode as it ends, and show a progress bar if stderr is a terminal.
+
+    :param total: number of episodes; None: unknown.
+    """
     columns = (MofNCompleteColumn(), TextColumn("episodes"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     progress = Progress(
         *columns,

@@ -1,9 +1,8 @@
 """Collect demonstrations: play episodes with an agent or a controller, and write them as a dataset."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -26,6 +25,27 @@ MAX_PLAYED = 10
 """With ``successes_only``, episodes played at most, per episode asked for."""
 
 
+@dataclass
+class PlayedEpisodes:
+    """The episodes that were played for a dataset.
+
+    :param kept: the episodes to write.
+    :param outcomes: whether each episode that was played succeeded.
+    :param interrupted: whether the user asked to stop.
+    :param failure: the error that ended the last episode; None: there was none.
+    """
+
+    kept: "list[EpisodeBuffer]" = field(default_factory=list)
+    outcomes: list[bool] = field(default_factory=list)
+    interrupted: bool = False
+    failure: ReportedError | None = None
+
+    @property
+    def success_rate(self) -> float:
+        """Success rate of the episodes that were played."""
+        return sum(self.outcomes) / len(self.outcomes)
+
+
 def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     """Play episodes, write the ones that are kept, and return what ``rlher collect --json`` prints.
 
@@ -34,60 +54,57 @@ def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     :raises ReportedError: environment or controller failed; the episodes before are written.
     """
     source = find_agent_or_controller(config)
+    env_config = source.env_config
     # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
-    with closing(make_env(source.env, training=True)) as env:
+    with closing(make_env(env_config, training=True)) as env:
         policy = source.make_policy(env)
-        folder = new_dataset_path(config.output, f"{source.env.label}-{source.dataset_name}")
-        outcomes: list[bool] = []
-        kept: list[EpisodeBuffer] = []
-        failure: ReportedError | None = None
-        interrupt_request = InterruptRequest()
-        played = islice(_play(env, policy, config, outcomes, interrupt_request), config.episodes)
-        with interrupt_request.catch_signals():
-            try:
-                for episode in track_episodes(played, config.episodes):
-                    kept.append(episode)
-            except ReportedError as error:
-                failure = error
+        folder = new_dataset_path(config.output, f"{env_config.label}-{source.dataset_name}")
+        played = _play(env, policy, config)
+        kept, outcomes = played.kept, played.outcomes
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
-            raise failure or UserError(
+            raise played.failure or UserError(
                 f"nothing was written: {reason}; leave successes_only out to look at the others."
             )
-        if len(kept) < config.episodes and not interrupt_request.requested and not failure:
+        if len(kept) < config.episodes and not played.interrupted and not played.failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
-        success_rate = sum(outcomes) / len(outcomes)
-        metadata = _metadata(config, source, success_rate)
-        write_dataset(folder, kept, env, source.env.max_episode_steps, metadata)
-    if failure:
+        metadata = _metadata(config, source, played.success_rate)
+        write_dataset(folder, kept, env, env_config.max_episode_steps, metadata)
+    if played.failure:
         print_note(f"the {len(kept):,} episodes before the failure are in {folder}")
-        raise failure
+        raise played.failure
     return {
         "folder": str(folder),
         "episodes": len(kept),
         "steps": sum(map(len, kept)),
         "played": len(outcomes),
         "successes": sum(outcomes),
-        "interrupted": interrupt_request.requested,
-        "success_rate": success_rate,
+        "interrupted": played.interrupted,
+        "success_rate": played.success_rate,
     }
 
 
-def _play(
-    env: gym.Env, policy: Policy, config: CollectConfig, outcomes: list[bool], interrupt_request: InterruptRequest
-) -> "Iterator[EpisodeBuffer]":
-    """Play until the user asks to stop or the limit of episodes is reached, and yield the episodes to write.
-
-    :param outcomes: whether each episode that was played succeeded; extended here.
-    """
+def _play(env: gym.Env, policy: Policy, config: CollectConfig) -> PlayedEpisodes:
+    """Play until enough episodes are kept, the limit is reached, an episode fails, or the user asks to stop."""
+    played = PlayedEpisodes()
     recorder = EpisodeRecorder(env)
     limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
-    for episode in play_episodes(recorder, policy, range(config.seed, config.seed + limit)):
-        outcomes.append(episode.success)
-        if episode.success or not config.successes_only:
-            yield recorder.recorded(episode.seed)
-        if interrupt_request.requested:
-            return
+    episodes = play_episodes(recorder, policy, range(config.seed, config.seed + limit))
+    # With `successes_only` it is not known how many episodes must be played.
+    total = None if config.successes_only else limit
+    interrupt_request = InterruptRequest()
+    with interrupt_request.catch_signals():
+        try:
+            for episode in track_episodes(episodes, total):
+                played.outcomes.append(episode.success)
+                if episode.success or not config.successes_only:
+                    played.kept.append(recorder.recorded(episode.seed))
+                if len(played.kept) == config.episodes or interrupt_request.requested:
+                    break
+        except ReportedError as error:
+            played.failure = error
+    played.interrupted = interrupt_request.requested
+    return played
 
 
 class EpisodeRecorder(gym.Wrapper):
@@ -112,8 +129,16 @@ class EpisodeRecorder(gym.Wrapper):
         from minari.data_collector import EpisodeBuffer  # takes a while to import
 
         observations = {key: np.stack([obs[key] for obs in self._observations]) for key in self._observations[0]}
-        *arrays, success = map(np.array, zip(*self._steps, strict=True))
-        return EpisodeBuffer(None, seed, None, observations, *arrays, infos={"is_success": np.array([False, *success])})
+        actions, rewards, terminations, truncations, successes = zip(*self._steps, strict=True)
+        return EpisodeBuffer(
+            seed=seed,
+            observations=observations,
+            actions=np.array(actions),
+            rewards=np.array(rewards),
+            terminations=np.array(terminations),
+            truncations=np.array(truncations),
+            infos={"is_success": np.array([False, *successes])},
+        )
 
 
 def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float) -> dict[str, Any]:
@@ -121,8 +146,8 @@ def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float)
     return {
         "algorithm_name": source.name,
         METADATA_KEY: {
-            "env": source.env.id,
-            "action_repeat": source.env.action_repeat,
+            "env": source.env_config.id,
+            "action_repeat": source.env_config.action_repeat,
             "controller": source.name,
             "success_rate": success_rate,
             "successes_only": config.successes_only,

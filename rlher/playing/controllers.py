@@ -117,7 +117,8 @@ class PointMaze:
         steps = {goal: goal}
         queue = deque([goal])
         while here not in steps:
-            row, column = cell = queue.popleft()
+            cell = queue.popleft()
+            row, column = cell
             for neighbour in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
                 if neighbour not in steps and self.maze.maze_map[neighbour[0]][neighbour[1]] != 1:
                     steps[neighbour] = cell

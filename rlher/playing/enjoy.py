@@ -4,7 +4,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlher.config.command_flags import EnjoyConfig
 from rlher.core.console import print_note
@@ -18,28 +18,40 @@ from rlher.playing.episode_sources import find_source
 DEFAULT_EPISODES = 6
 
 
-def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
+class Watched(NamedTuple):
+    """Episodes that were shown or recorded.
+
+    :param result: what ``rlher enjoy --json`` prints.
+    :param video: None: there was a window, or nothing was recorded.
+    """
+
+    result: dict[str, Any]
+    video: Path | None
+
+
+def watch(config: EnjoyConfig) -> Watched:
     """Play episodes, show or record them, and print the outcome of each as soon as it has ended, unless ``json``.
 
-    :return: what ``rlher enjoy --json`` prints; and the video, None if there was a window or nothing was recorded.
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
     source = find_source(config)
+    env_config = source.env_config
     path = Path(config.video or source.folder / "enjoy.mp4")
-    window = config.video is None and grid is None and has_display() and "human" in render_modes(source.env)
-    episodes = config.episodes or (grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES)
-    seeds = list(islice(source.seeds, episodes))
+    window = config.video is None and grid is None and has_display() and "human" in render_modes(env_config)
+    default = grid[0] * grid[1] if grid and grid != (1, 1) else DEFAULT_EPISODES
+    seeds = list(islice(source.seeds, config.episodes or default))
     outcomes: list[dict[str, Any]] = []
-    with closing(make_env(source.env, "human" if window else "rgb_array")) as env:
+    with closing(make_env(env_config, "human" if window else "rgb_array")) as env:
         policy = source.make_policy(env)
         print_note(source.name)
-        recording = record_video(path.absolute(), env, source.env, len(seeds), grid, config.width, config.captions)
+        recording = record_video(path.absolute(), env, env_config, len(seeds), grid, config.width, config.captions)
         with nullcontext() if window else recording as recorder:
             for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
                 outcomes.append(asdict(episode))
                 if not config.json:
                     print(f"episode {len(outcomes)}: {episode}", flush=True)
-    return {**source.identity, "episodes": outcomes}, path if recorder and not recorder.failed else None
+    video = path if recorder and not recorder.failed else None
+    return Watched({**source.identity, "episodes": outcomes}, video)

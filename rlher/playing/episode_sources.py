@@ -41,7 +41,7 @@ class EpisodeSource:
 
     :param name: name of the run, agent, controller or dataset.
     :param identity: keys and values that identify it in JSON output.
-    :param env: environment, without training aids.
+    :param env_config: environment, without training aids.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
     :param dataset_name: part of the name of a dataset.
@@ -50,7 +50,7 @@ class EpisodeSource:
 
     name: str
     identity: dict[str, str]
-    env: EnvConfig
+    env_config: EnvConfig
     make_policy: Callable[[gym.Env], Policy]
     seeds: Iterable[int]
     dataset_name: str = ""
@@ -82,38 +82,56 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
     env_config = require_goal_env(config.env).config.without_training_aids()
-    identity = {"controller": name, "env": env_config.id}
-    dataset_name = name.rpartition(":")[2]
-    return EpisodeSource(name, identity, env_config, partial(load_controller, name), count(config.seed), dataset_name)
+    return EpisodeSource(
+        name=name,
+        identity={"controller": name, "env": env_config.id},
+        env_config=env_config,
+        make_policy=partial(load_controller, name),
+        seeds=count(config.seed),
+        dataset_name=name.rpartition(":")[2],
+    )
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
     agent = find_model(config)
     trained = agent.run.config
-    env_config = trained.env.without_training_aids()
-    folder = Path() if config.agent else agent.run.folder
-    seeds = count(config.seed)
-    make_policy = agent.load_task_policy
-    return EpisodeSource(agent.name, agent.identity, env_config, make_policy, seeds, trained.algo.name, folder)
+    return EpisodeSource(
+        name=agent.name,
+        identity=agent.identity,
+        env_config=trained.env.without_training_aids(),
+        make_policy=agent.load_task_policy,
+        seeds=count(config.seed),
+        dataset_name=trained.algo.name,
+        folder=Path() if config.agent else agent.run.folder,
+    )
 
 
-def _dataset(path: str, metadata: Path, env: EnvConfig | None) -> EpisodeSource:
+def _dataset(path: str, metadata: Path, env_config: EnvConfig | None) -> EpisodeSource:
     """Return the episodes of a dataset, from their seeds and actions.
 
-    :param env: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
+    :param env_config: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
     """
     with as_read_error(metadata):
         env_id, action_repeat = collected_env(read_json_or_empty(metadata))
-    if env is None and env_id not in conf_files("env"):
-        raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
-    env = replace(env or read_env_config(str(env_id)), action_repeat=action_repeat).without_training_aids()
-    with closing(make_env(env)) as open_env:
-        data = read_dataset(path, open_env.observation_space, open_env.action_space)  # type: ignore[arg-type]
+    if env_config is None:
+        if env_id not in conf_files("env"):
+            raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
+        env_config = read_env_config(str(env_id))
+    env_config = replace(env_config, action_repeat=action_repeat).without_training_aids()
+    with closing(make_env(env_config)) as env:
+        data = read_dataset(path, env.observation_space, env.action_space)  # type: ignore[arg-type]
     seeds = [seed for seed in data.seeds if seed is not None]
     if len(seeds) < len(data.trajectories):
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
     policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
-    return EpisodeSource(path, {"dataset": path}, env, lambda open_env: policy, seeds, folder=Path(path))
+    return EpisodeSource(
+        name=path,
+        identity={"dataset": path},
+        env_config=env_config,
+        make_policy=lambda env: policy,
+        seeds=seeds,
+        folder=Path(path),
+    )
 
 
 class CheckedController:
@@ -155,15 +173,14 @@ def load_controller(name: str, env: gym.Env) -> CheckedController:
     :raises UserError: there is none of that name, or none for this environment.
     """
     spec: Any = env.unwrapped.spec
-    controller: Any
-    if name != SCRIPTED:
-        controller = import_object("controller", name)
-    elif (controller := SCRIPTED_CONTROLLERS.get(spec.name)) is None:
+    controller: Any = SCRIPTED_CONTROLLERS.get(spec.name) if name == SCRIPTED else import_object("controller", name)
+    if controller is None:
         raise UserError(
             f"rlher has no controller for {spec.id}{did_you_mean(spec.name, SCRIPTED_CONTROLLERS)}; use one of "
             f"{', '.join(SCRIPTED_CONTROLLERS)}, or your own with controller=<module>:<function>."
         )
-    return CheckedController(name, controller(env) if isinstance(controller, type) else controller, env.action_space)
+    act = controller(env) if isinstance(controller, type) else controller
+    return CheckedController(name, act, env.action_space)
 
 
 class RecordedActions:
