@@ -4,7 +4,7 @@ A policy is a function from an observation to an action.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,7 +18,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.config.command_flags import PlayConfig
-from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.rng import preserve_rng_state, set_random_seed
@@ -35,8 +34,9 @@ def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: 
 
     :param file: model file of the run.
     :param env: environment of the run, for its spaces.
-    :raises UserError: the file is damaged.
+    :raises UserError: there is no such file, it is damaged, or the algorithm does not support the actions.
     """
+    require_supported_actions(config.algo.name, env.action_space)
     venv = DummyVecEnv([lambda: env])
     # The model seeds its action space, which all environments of a class may share.
     venv.action_space = copy.deepcopy(venv.action_space)
@@ -50,15 +50,20 @@ def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy
     return lambda observation: model.predict(observation, deterministic=deterministic)[0]
 
 
-def play_in_new_env(
-    config: EnvConfig, load_policy: Callable[[gym.Env], Policy], seeds: Sequence[int], on_step: OnStep | None = None
+def play_model(
+    config: TrainConfig,
+    file: Path | BytesIO,
+    seeds: Sequence[int],
+    deterministic: bool = True,
+    device: str = "cpu",
+    on_step: OnStep | None = None,
 ) -> Iterator[Episode]:
-    """Yield an episode for each seed, the same ones each time, wherever they are played.
+    """Yield an episode of a model for each seed, in a new environment: the same ones each time, wherever played.
 
     The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread
     computes, because sums of several threads may differ in their last digit. Both are restored afterwards.
 
-    :param load_policy: loads the policy, given the environment.
+    :param file: model file of the run.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
     """
@@ -67,8 +72,9 @@ def play_in_new_env(
         th.set_num_threads(1)
         set_random_seed(seeds[0])
         try:
-            with closing(make_env(config)) as env:
-                yield from play_episodes(env, load_policy(env), seeds, on_step)
+            with closing(make_env(config.env)) as env:
+                policy = make_policy(load_model(config, file, env, device), deterministic)
+                yield from play_episodes(env, policy, seeds, on_step)
         finally:
             th.set_num_threads(threads)
 
@@ -117,7 +123,6 @@ class RunModel:
         :param env: environment of the run, for its spaces.
         :raises UserError: there is no such model, or it is damaged.
         """
-        require_supported_actions(self.run.config.algo.name, env.action_space)
         return load_model(self.run.config, self.run.model_path(self.model_name), env, self.device)
 
     def load_policy(self, env: gym.Env) -> Policy:
@@ -135,7 +140,9 @@ class RunModel:
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        results = play_in_new_env(self.run.config.env, self.load_policy, range(seed, seed + episodes))
+        file = self.run.model_path(self.model_name)
+        seeds = range(seed, seed + episodes)
+        results = play_model(self.run.config, file, seeds, self.deterministic, self.device)
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 

@@ -7,7 +7,7 @@ is lost is replaced; why it was lost is found in :mod:`rlher.core.workers`.
 
 import io
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 
@@ -17,8 +17,8 @@ from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.restart_limit import RestartLimit
 from rlher.evaluation.metrics import Summary, summarize
-from rlher.evaluation.models import load_model, make_policy, play_in_new_env
-from rlher.evaluation.rollout import Episode, OnStep
+from rlher.evaluation.models import play_model
+from rlher.evaluation.rollout import Episode
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
@@ -36,15 +36,6 @@ def wait_for_summary(evaluation: BatchFutures) -> Summary:
     return summarize([episode for batch in evaluation for episode in batch.result()])
 
 
-def play_batch(
-    config: TrainConfig, model_content: bytes, seeds: Sequence[int], on_step: OnStep | None = None
-) -> Iterator[Episode]:
-    """Return the episodes of a model, given as the content of its file; see :func:`play_in_new_env`."""
-    return play_in_new_env(
-        config.env, lambda env: make_policy(load_model(config, io.BytesIO(model_content), env)), seeds, on_step
-    )
-
-
 class EvaluationService:
     """What a worker does: it plays batches of episodes."""
 
@@ -54,7 +45,8 @@ class EvaluationService:
 
     def play(self, model_content: bytes, seeds: Sequence[int]) -> None:
         """Report each episode when it is over, and progress at each step."""
-        for episode in play_batch(self._config, model_content, seeds, on_step=lambda *_: report_progress()):
+        file = io.BytesIO(model_content)
+        for episode in play_model(self._config, file, seeds, on_step=lambda *_: report_progress()):
             report_progress(episode)
 
 
@@ -82,8 +74,9 @@ class EvaluationWorkers:
         batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
         if self._threads:
             return [self._threads.submit(self._play, model_content, batch) for batch in batches]
+        file = io.BytesIO(model_content)
         future: Future[list[Episode]] = Future()
-        future.set_result([episode for batch in batches for episode in play_batch(self._config, model_content, batch)])
+        future.set_result([episode for batch in batches for episode in play_model(self._config, file, batch)])
         return [future]
 
     def close(self) -> None:
