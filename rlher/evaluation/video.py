@@ -131,22 +131,30 @@ def record_video(
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
     recorder = VideoRecorder(env, config, max((width - gaps) // columns, 1), captions)
     yield recorder
-    if recorder.failed or not recorder.episodes:
-        return
+    if recorder.episodes and not recorder.failed:
+        fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
+        _write_pages(path, recorder, (columns, rows), fps)
+
+
+def _write_pages(path: Path, recorder: VideoRecorder, grid: Grid, fps: float) -> None:
+    columns, rows = grid
     tile_height, tile_width, _ = recorder.shape
-    fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
-    down, right = tile_height + GAP, tile_width + GAP
-    page_height, page_width = (side + side % 2 for side in (rows * down - GAP, columns * right - GAP))  # for H.264
-    with open_video(path, (page_width, page_height), fps) as append:
+    height = rows * (tile_height + GAP) - GAP
+    width = columns * (tile_width + GAP) - GAP
+    height += height % 2  # H.264 takes even numbers only
+    width += width % 2
+    with open_video(path, (width, height), fps) as append:
         for first in range(0, len(recorder.episodes), columns * rows):
             page = recorder.episodes[first : first + columns * rows]
-            frame = np.full((page_height, page_width, 3), BACKGROUND, dtype=np.uint8)
+            frame = np.full((height, width, 3), BACKGROUND, dtype=np.uint8)
             for step in range(max(map(len, page)) + round(LAST_FRAME_SECONDS * fps)):
                 for index, pictures in enumerate(page):
                     if step < len(pictures):  # an episode that is over keeps its last picture
-                        row, column = divmod(index, columns)
                         picture = np.frombuffer(zlib.decompress(pictures[step]), np.uint8).reshape(recorder.shape)
-                        frame[row * down :, column * right :][:tile_height, :tile_width] = picture
+                        row, column = divmod(index, columns)
+                        top = row * (tile_height + GAP)
+                        left = column * (tile_width + GAP)
+                        frame[top : top + tile_height, left : left + tile_width] = picture
                 append(frame)
 
 
