@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -25,27 +24,6 @@ MAX_PLAYED = 10
 """With ``successes_only``, episodes played at most, per episode asked for."""
 
 
-@dataclass
-class PlayedEpisodes:
-    """The episodes that were played for a dataset.
-
-    :param kept: the episodes to write.
-    :param outcomes: whether each episode that was played succeeded.
-    :param interrupted: whether the user asked to stop.
-    :param failure: the error that ended the last episode; None: there was none.
-    """
-
-    kept: "list[EpisodeBuffer]" = field(default_factory=list)
-    outcomes: list[bool] = field(default_factory=list)
-    interrupted: bool = False
-    failure: ReportedError | None = None
-
-    @property
-    def success_rate(self) -> float:
-        """Success rate of the episodes that were played."""
-        return sum(self.outcomes) / len(self.outcomes)
-
-
 def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     """Play episodes, write the ones that are kept, and return what ``rlher collect --json`` prints.
 
@@ -59,52 +37,59 @@ def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     with closing(make_env(env_config, training=True)) as env:
         policy = source.make_policy(env)
         folder = new_dataset_path(config.output, f"{env_config.label}-{source.dataset_name}")
-        played = _play(env, policy, config)
-        kept, outcomes = played.kept, played.outcomes
+        kept, outcomes, interrupted, failure = _play(env, policy, config)
+        if failure and not kept:
+            raise failure
         if not kept:
             reason = f"none of {len(outcomes):,} episodes ended in success" if outcomes else "no episode was finished"
-            raise played.failure or UserError(
-                f"nothing was written: {reason}; leave successes_only out to look at the others."
-            )
-        if len(kept) < config.episodes and not played.interrupted and not played.failure:
+            raise UserError(f"nothing was written: {reason}; leave successes_only out to look at the others.")
+        if len(kept) < config.episodes and not interrupted and not failure:
             warn(f"only {len(kept):,} of {len(outcomes):,} episodes ended in success; these are written.")
-        metadata = _metadata(config, source, played.success_rate)
+        success_rate = sum(outcomes) / len(outcomes)
+        metadata = _metadata(config, source, success_rate)
         write_dataset(folder, kept, env, env_config.max_episode_steps, metadata)
-    if played.failure:
+    if failure:
         print_note(f"the {len(kept):,} episodes before the failure are in {folder}")
-        raise played.failure
+        raise failure
     return {
         "folder": str(folder),
         "episodes": len(kept),
         "steps": sum(map(len, kept)),
         "played": len(outcomes),
         "successes": sum(outcomes),
-        "interrupted": played.interrupted,
-        "success_rate": played.success_rate,
+        "interrupted": interrupted,
+        "success_rate": success_rate,
     }
 
 
-def _play(env: gym.Env, policy: Policy, config: CollectConfig) -> PlayedEpisodes:
-    """Play until enough episodes are kept, the limit is reached, an episode fails, or the user asks to stop."""
-    played = PlayedEpisodes()
+def _play(
+    env: gym.Env, policy: Policy, config: CollectConfig
+) -> "tuple[list[EpisodeBuffer], list[bool], bool, ReportedError | None]":
+    """Play until enough episodes are kept, the limit is reached, an episode fails, or the user asks to stop.
+
+    :return: the episodes to write; whether each episode that was played succeeded; whether the user asked to stop; the
+        error of the episode that failed.
+    """
+    kept: list[EpisodeBuffer] = []
+    outcomes: list[bool] = []
+    failure: ReportedError | None = None
     recorder = EpisodeRecorder(env)
     limit = config.episodes * (MAX_PLAYED if config.successes_only else 1)
-    episodes = play_episodes(recorder, policy, range(config.seed, config.seed + limit))
+    seeds = range(config.seed, config.seed + limit)
     # With `successes_only` it is not known how many episodes must be played.
     total = None if config.successes_only else limit
     interrupt_request = InterruptRequest()
     with interrupt_request.catch_signals():
         try:
-            for episode in track_episodes(episodes, total):
-                played.outcomes.append(episode.success)
+            for episode in track_episodes(play_episodes(recorder, policy, seeds), total):
+                outcomes.append(episode.success)
                 if episode.success or not config.successes_only:
-                    played.kept.append(recorder.recorded(episode.seed))
-                if len(played.kept) == config.episodes or interrupt_request.requested:
+                    kept.append(recorder.recorded(episode.seed))
+                if len(kept) == config.episodes or interrupt_request.requested:
                     break
         except ReportedError as error:
-            played.failure = error
-    played.interrupted = interrupt_request.requested
-    return played
+            failure = error
+    return kept, outcomes, interrupt_request.requested, failure
 
 
 class EpisodeRecorder(gym.Wrapper):
@@ -129,16 +114,10 @@ class EpisodeRecorder(gym.Wrapper):
         from minari.data_collector import EpisodeBuffer  # takes a while to import
 
         observations = {key: np.stack([obs[key] for obs in self._observations]) for key in self._observations[0]}
-        actions, rewards, terminations, truncations, successes = zip(*self._steps, strict=True)
-        return EpisodeBuffer(
-            seed=seed,
-            observations=observations,
-            actions=np.array(actions),
-            rewards=np.array(rewards),
-            terminations=np.array(terminations),
-            truncations=np.array(truncations),
-            infos={"is_success": np.array([False, *successes])},
-        )
+        actions, rewards, terminations, truncations, successes = map(np.array, zip(*self._steps, strict=True))
+        steps = {"actions": actions, "rewards": rewards, "terminations": terminations, "truncations": truncations}
+        infos = {"is_success": np.append(False, successes)}
+        return EpisodeBuffer(seed=seed, observations=observations, infos=infos, **steps)
 
 
 def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlher.config.command_flags import EnjoyConfig
 from rlher.core.console import print_note
@@ -18,20 +18,10 @@ from rlher.playing.episode_sources import find_source
 DEFAULT_EPISODES = 6
 
 
-class Watched(NamedTuple):
-    """Episodes that were shown or recorded.
-
-    :param result: what ``rlher enjoy --json`` prints.
-    :param video: None: there was a window, or nothing was recorded.
-    """
-
-    result: dict[str, Any]
-    video: Path | None
-
-
-def watch(config: EnjoyConfig) -> Watched:
+def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     """Play episodes, show or record them, and print the outcome of each as soon as it has ended, unless ``json``.
 
+    :return: what ``rlher enjoy --json`` prints; and the video, None if there was a window or nothing was recorded.
     :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
     """
     if config.video:
@@ -54,4 +44,4 @@ def watch(config: EnjoyConfig) -> Watched:
                 if not config.json:
                     print(f"episode {len(outcomes)}: {episode}", flush=True)
     video = path if recorder and not recorder.failed else None
-    return Watched({**source.identity, "episodes": outcomes}, video)
+    return {**source.identity, "episodes": outcomes}, video

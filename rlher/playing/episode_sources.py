@@ -124,14 +124,7 @@ def _dataset(path: str, metadata: Path, env_config: EnvConfig | None) -> Episode
     if len(seeds) < len(data.trajectories):
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
     policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
-    return EpisodeSource(
-        name=path,
-        identity={"dataset": path},
-        env_config=env_config,
-        make_policy=lambda env: policy,
-        seeds=seeds,
-        folder=Path(path),
-    )
+    return EpisodeSource(path, {"dataset": path}, env_config, lambda env: policy, seeds, folder=Path(path))
 
 
 class CheckedController:
