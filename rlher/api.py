@@ -124,7 +124,8 @@ class Run:
         from rlher.playing.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        return watch(compose(EnjoyConfig, overrides)).video
+        _, recorded = watch(compose(EnjoyConfig, overrides))
+        return recorded
 
     def curves(self) -> "pd.DataFrame":
         """Return the evaluations during training, a row each, with ``run``, ``algo``, ``env``, ``her`` and ``seed``.

@@ -5,6 +5,7 @@ and performance profiles.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -47,6 +48,13 @@ def _wilson(groups: Sequence[Group]) -> tuple[float, float]:
     return stats.wilson(round(successes), sum(run.final_episodes for run in runs))
 
 
+def _success_cell(header: str, name: str, groups: Sequence[Group]) -> Cell:
+    """Return the interquartile mean of the final success rates of all runs of some groups, with its interval."""
+    samples = [final_success_rates(group) for group in groups]
+    rate, low, high = _estimate(samples, stats.iqm, _wilson(groups))
+    return Cell(header, _percent(rate, low, high), {name: rate, "low": low, "high": high})
+
+
 def _estimate(
     samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray], widen_to: stats.Interval
 ) -> tuple[float, float, float]:
@@ -65,7 +73,7 @@ def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
 
 
 def summary(groups: Sequence[Group]) -> Table:
-    """Return one row per group: final success rate and steps to reach a success rate.
+    """Return one row per group, at least one: final success rate and steps to reach a success rate.
 
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
     its 95 % bootstrap interval over seeds, widened to the Wilson interval of all episodes together, because three seeds
@@ -76,12 +84,12 @@ def summary(groups: Sequence[Group]) -> Table:
     """
     envs = [group.env for group in groups]  # the agents of one environment below each other
     in_order = sorted(groups, key=lambda group: envs.index(group.env))
-    return Table("", [_summary_row(group) for group in in_order], "summary", summary_by_environment)
+    table = Table("", [_summary_row(group) for group in in_order], "summary")
+    return replace(table, latex_layout=_by_environment(table.numbers))
 
 
 def _summary_row(group: Group) -> list[Cell]:
     finals = final_success_rates(group)
-    rate, low, high = _estimate([finals], stats.iqm, _wilson([group]))
     crash_rate = float(pd.Series([run.final("crash_rate") for run in group.runs]).mean())
     seconds = float(np.median([run.first_reaching(TARGET_PERCENT / 100, "wall_seconds") for run in group.runs]))
     minutes = f"{seconds / 60:.1f}" if np.isfinite(seconds) else MISSING
@@ -90,7 +98,7 @@ def _summary_row(group: Group) -> list[Cell]:
         Cell("env", group.env),
         Cell("agent", group.label),
         Cell("seeds", str(len(finals)), {"seeds": len(finals)}),
-        Cell("final success", _percent(rate, low, high), {"success_rate": rate, "low": low, "high": high}),
+        _success_cell("final success", "success_rate", [group]),
         Cell("per seed", " / ".join(f"{100 * final:.0f}" for final in finals), {"per_seed": finals.tolist()}),
         Cell(METRICS_BY_NAME["crash_rate"].axis, _percent(crash_rate), {"crash_rate": crash_rate}),
         *(_steps_cell(group, level) for level in STEPS_TO),
@@ -102,26 +110,33 @@ def _summary_row(group: Group) -> list[Cell]:
 def _steps_cell(group: Group, level: int) -> Cell:
     """Return the steps to a success rate in per cent, and how many of the seeds never reached it."""
     steps = np.array([run.first_reaching(level / 100) for run in group.runs])
-    median, seeds = float(np.median(steps)), len(steps)
+    median = float(np.median(steps))
     never = int(np.isinf(steps).sum())
-    text = f"{median:,.0f}" + (f" ({never} of {seeds} never)" if never else "")
-    if np.isinf(median):
-        text = "never" if never == seeds else f"never in {never} of {seeds}"
+    if never == len(steps):
+        text = "never"
+    elif np.isinf(median):
+        text = f"never in {never} of {len(steps)}"
+    else:
+        text = f"{median:,.0f}" + (f" ({never} of {len(steps)} never)" if never else "")
     return Cell(f"steps to {level}%", text, {f"steps_to_{level}": median, f"never_{level}": never})
 
 
-def summary_by_environment(numbers: pd.DataFrame) -> Table:
+def _by_environment(numbers: pd.DataFrame) -> Table:
     """Return the final success rates of :func:`summary` as a paper shows them: environments by agents.
 
     :param numbers: of :func:`summary`.
     """
-    rates, seeds = numbers[["success_rate", "low", "high"]].to_numpy(), numbers["seeds"]
-    cells = [_percent(*rate).replace("%", "") for rate in rates]
+    seeds = numbers["seeds"]
+    rates = numbers[["success_rate", "low", "high"]].to_numpy()
+    texts = [_percent(*rate).replace("%", "") for rate in rates]
     if seeds.nunique() > 1:
-        cells = [f"{cell}, n = {count}" for cell, count in zip(cells, seeds, strict=True)]
-    cells_by_env = numbers.assign(cell=cells).pivot(index="env", columns="agent", values="cell")
-    in_order = cells_by_env.loc[numbers["env"].unique(), numbers["agent"].unique()].fillna(MISSING).reset_index()
-    rows = [[Cell(str(header), text) for header, text in row.items()] for row in in_order.to_dict("records")]
+        texts = [f"{text}, n = {count}" for text, count in zip(texts, seeds, strict=True)]
+    groups = zip(numbers["env"], numbers["agent"], texts, strict=True)
+    text_by_group = {(env, agent): text for env, agent, text in groups}
+    rows = []
+    for env in numbers["env"].unique():
+        success = [Cell(agent, text_by_group.get((env, agent), MISSING)) for agent in numbers["agent"].unique()]
+        rows.append([Cell("env", env), *success])
     title = f"Final success rate in per cent: {mean_text(seeds)} over {seeds_text(seeds)}"
     if seeds.max() >= MIN_SEEDS:
         title += "; in brackets: 95 % interval, bootstrap over seeds, at least Wilson's over all episodes"
@@ -150,14 +165,13 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
     finals = [final_success_rates(group) for group in tasks]
     runs = sum(map(len, finals))
     wilson_low, wilson_high = _wilson(tasks)
-    iqm, low, high = _estimate(finals, stats.iqm, (wilson_low, wilson_high))
     gap, gap_low, gap_high = _estimate(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
     gap_numbers = {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
     return [
         Cell("agent", agent),
         Cell("environments", ", ".join(group.env for group in tasks)),
         Cell("runs", str(runs), {"runs": runs}),
-        Cell("interquartile mean", _percent(iqm, low, high), {"iqm": iqm, "low": low, "high": high}),
+        _success_cell("interquartile mean", "iqm", tasks),
         Cell("optimality gap", _percent(gap, gap_low, gap_high), gap_numbers),
     ]
 
@@ -171,11 +185,8 @@ def improvements(groups: Sequence[Group]) -> Table:
     It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
     and ``high`` are its 95 % bootstrap interval, widened to :func:`rlher.core.stats.improvement_interval`.
     """
-    rows = [
-        _improvement_row(a, b)
-        for a, b in combinations(groups, 2)
-        if a.env == b.env and min(len(a.runs), len(b.runs)) >= MIN_SEEDS
-    ]
+    with_interval = [group for group in groups if len(group.runs) >= MIN_SEEDS]
+    rows = [_improvement_row(a, b) for a, b in combinations(with_interval, 2) if a.env == b.env]
     title = "Probability that a run of A succeeds more often than one of B, with 95 % intervals in brackets"
     return Table(title, rows, "improvement")
 
@@ -227,5 +238,6 @@ TABLES = {
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
-    """Return all tables that have rows."""
-    return [table for make in TABLES.values() if (table := make(groups)).rows]
+    """Return all tables that have rows, of at least one group."""
+    made = [make(groups) for make in TABLES.values()]
+    return [table for table in made if table.rows]

@@ -54,13 +54,15 @@ def load_curves(config: PlotConfig) -> list[GroupCurve]:
 
     :raises UserError: no runs, or no run has the columns, or numbers in both.
     """
-    groups, x, y = load_groups(config), X_COLUMNS[config.x], config.y
+    groups = load_groups(config)
+    x, y = X_COLUMNS[config.x], config.y
     known = {column for group in groups for run in group.runs for column in (*run.evaluations, *run.log)}
     for column in (x, y):
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    curves = [curve for group in groups if (curve := aggregate(group, x, y, config.smooth)).run_curves]
+    all_curves = [aggregate(group, x, y, config.smooth) for group in groups]
+    curves = [curve for curve in all_curves if curve.run_curves]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
     for curve in curves:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,8 +87,9 @@ def load_groups(config: RunsConfig) -> list[Group]:
         raise UserError(f"no run with an evaluation under {', '.join(paths)}.")
     names = [name for _, name in sources]
     are_runs = all((folder / CONFIG_FILE).exists() for folder, _ in sources)
-    if config.by or (not any(names) and (len(sources) == 1 or are_runs)):
-        return group_runs([*chain(*runs_by_source)], config.by)
+    one_group_each = any(names) or (len(sources) > 1 and not are_runs)
+    if config.by or not one_group_each:
+        return group_runs([run for runs in runs_by_source for run in runs], config.by)
     labels = [name or label for name, label in zip(names, folder_labels([*sources.values()]), strict=True)]
     return _make_groups({run: label for label, runs in zip(labels, runs_by_source, strict=True) for run in runs})
 
@@ -126,11 +126,13 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     known = {key for run in runs for key in run.values}
     if unknown := [key for key in by if key not in known]:
         raise UserError(f"no run has a key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
-    keys = by or [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
+    differing = [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
+    keys = by or differing
     labels = {run: ", ".join(_label_part(key, run.values.get(key)) for key in keys) for run in runs}
-    if not by:
-        for (_, label), pool in _by_env_and_label(labels).items():
-            labels |= _labels_with_differences(label, pool)
+    if by:
+        return _make_groups(labels)
+    for (_, label), pool in _by_env_and_label(labels).items():
+        labels |= _labels_with_differences(label, pool)
     return _make_groups(labels)
 
 
@@ -153,7 +155,7 @@ def _make_groups(labels: Labels) -> list[Group]:
     for (env, label), pool in _by_env_and_label(labels).items():
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
-        keys = [*map(str, _differences(group.runs))]
+        keys = _differences(group.runs).columns.tolist()
         if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:  # which does not separate groups
             keys.append("total_timesteps")
         if keys:
@@ -187,7 +189,7 @@ def _labels_with_differences(label: str, runs: Sequence[LoadedRun]) -> Labels:
     them is enough, if possible a key that no run leaves empty.
     """
     table = _differences(runs)
-    keys = sorted(map(str, table), key=lambda key: bool(table[key].isin(EMPTY_VALUES).any()))
+    keys = sorted(table.columns, key=lambda key: table[key].isin(EMPTY_VALUES).any())
     divisions = table[keys].apply(lambda values: values.factorize()[0])  # values as numbers, in order of appearance
     needed = sorted(divisions.T.drop_duplicates().index)
     labels = {}

@@ -87,8 +87,7 @@ class LoadedRun:
         return table.dropna(subset=[x, y]).groupby(x)[y].last()
 
     def final(self, column: str) -> float:
-        """Return a column of the final evaluation, or of the last evaluation if there is no final one; NaN if neither
-        has it."""
+        """Return a column of the final evaluation, or of the last one if there is no final one; NaN: neither has it."""
         final = finite_float(self.result.get(column))
         if final is not None:
             return final
@@ -205,7 +204,8 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
         raise ValueError(f"{path.name} has success rates outside [0, 1]")
     rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
     if "wall_seconds" in rows:
-        steps, seconds = (np.diff(rows[name], prepend=0) for name in ("timesteps", "wall_seconds"))
+        steps = np.diff(rows["timesteps"], prepend=0)
+        seconds = np.diff(rows["wall_seconds"], prepend=0)
         rows[STEPS_PER_SECOND] = steps / np.where(seconds > 0, seconds, np.nan)
     return rows
 

@@ -156,10 +156,14 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     by_env = group_by(curves, lambda curve: curve.group.env)
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
     rows = -(-len(by_env) // columns)
-    is_paper = config.style == "paper"
-    width, height = (3.25 if columns == 1 else 6.75, 1.9) if is_paper else (max(4.6 * columns, 6), 3.4)
+    if config.figsize:
+        width, height = config.figsize
+    elif config.style == "paper":
+        width, height = (3.25 if columns == 1 else 6.75), 1.9 * rows
+    else:
+        width, height = max(4.6 * columns, 6), 3.4 * rows
     figure.set_layout_engine("constrained")
-    figure.set_size_inches(*(config.figsize or (width, height * rows)))
+    figure.set_size_inches(width, height)
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=is_rate(config.y)).flat)
     for panel in panels[len(by_env) :]:
         panel.remove()
@@ -170,7 +174,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
         if index % columns:
             panel.set_ylabel("")
     _draw_legend(figure, panels[: len(by_env)], curves, config)
-    if not is_paper and not config.figsize:
+    if config.style != "paper" and not config.figsize:
         text = caption(curves, config.y, config.smooth)
         figure.supxlabel(text, fontsize="small", color="#555555", wrap=True)
 
@@ -284,4 +288,6 @@ def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
         if any(curve.has_band for curve in curves):
             band = f"Band: 95 % bootstrap interval of {MIN_SEEDS} or more seeds{wilson}."
         parts = [f"Thick line: {mean_text(seeds)} over seeds.", "Thin lines, if any: single seeds.", band]
-    return " ".join(parts + [f"Smoothed over {smooth} points."] * (smooth > 1))
+    if smooth > 1:
+        parts.append(f"Smoothed over {smooth} points.")
+    return " ".join(parts)

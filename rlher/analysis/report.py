@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -62,7 +61,7 @@ def write_report(config: ReportConfig, command_line: str) -> Path:
         warn_of_few_seeds(groups)
         runs = [run for group in groups for run in group.runs]
         clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
-        comparison = tables(groups)
+        comparison = tables(groups) if groups else []
     curves = [aggregate(group, X_COLUMN, Y_COLUMN) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _render(
@@ -161,10 +160,10 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     that distinguish agents come first, then seed and versions.
     """
     runs = pd.DataFrame([_values(run) for group in groups for run in group.runs]).fillna(MISSING)
-    names = sorted(map(str, runs), key=lambda name: not separates_groups(name))
+    names = sorted(map(str, runs.columns), key=separates_groups, reverse=True)
     runs = runs[names]
-    numbers = np.repeat(np.arange(len(groups)), [len(group.runs) for group in groups])
-    table = runs.groupby(numbers).agg(lambda values: ", ".join(values.unique())).T  # type: ignore[misc]
+    group_numbers = [number for number, group in enumerate(groups) for _ in group.runs]
+    table = runs.groupby(group_numbers).agg(lambda values: ", ".join(values.unique())).T  # type: ignore[misc]
     differs = runs.nunique() > 1
     return table[differs], table[~differs]
 
@@ -188,11 +187,12 @@ def read_study(folder: Path) -> dict[str, Any]:
         ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
     """
     verdict = read_json_or_empty(folder / VERDICT_FILE)
-    counts = verdict.get("trials")
+    trials = verdict.get("trials")
+    counts = [f"{count} {state}" for state, count in trials.items()] if isinstance(trials, dict) else []
     return {
         "folder": folder,
         "name": str(verdict.get("study", folder.name)),
-        "counts": ", ".join(f"{count} {state}" for state, count in counts.items()) if isinstance(counts, dict) else "",
+        "counts": ", ".join(counts),
         "candidates": _candidates(folder, verdict),
         "best": read_text_or_empty(folder / RECIPE_FILE),
         "command": "\n".join(read_commands(folder, RECIPE_FILE)),

@@ -1,7 +1,7 @@
 """A table of numbers, and its text as aligned columns, Markdown, LaTeX or CSV."""
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -39,13 +39,13 @@ class Table:
     :param title: heading, may be empty.
     :param rows: the cells of each row; all rows have the same headers.
     :param label: its label in LaTeX.
-    :param latex_layout: returns the table that LaTeX shows in its place, for its numbers.
+    :param latex_layout: the table that LaTeX shows in its place; None: itself.
     """
 
     title: str
     rows: Sequence[Sequence[Cell]]
     label: str
-    latex_layout: "Callable[[pd.DataFrame], Table] | None" = None
+    latex_layout: "Table | None" = None
 
     @property
     def numbers(self) -> pd.DataFrame:
@@ -68,17 +68,18 @@ class Table:
             return ""
         if kind == "csv":
             return self.numbers.to_csv(index=False).rstrip()
-        if kind == "latex" and self.latex_layout:
-            return self.latex_layout(self.numbers).format(kind)
-        cells = self.cells
         if kind == "latex":
-            caption = self.title.replace("%", r"\%")
-            text = cells.to_latex(index=False, escape=True, caption=caption, label=f"tab:{self.label}").rstrip()
-            return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
-        header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
+            return (self.latex_layout or self)._to_latex()
         lines = [f"{self.title}:", ""] if self.title else []
+        header, rows = self.cells.columns.tolist(), self.cells.to_numpy().tolist()
         if kind == "text":
-            return "\n".join([*lines, text_table(header, rows, width)])
-        lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
-        escaped = [[_markdown(cell) for cell in row] for row in rows]
-        return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in escaped)])
+            lines.append(text_table(header, rows, width))
+        else:
+            lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]
+            lines += [f"| {' | '.join(map(_markdown, row))} |" for row in rows]
+        return "\n".join(lines)
+
+    def _to_latex(self) -> str:
+        caption = self.title.replace("%", r"\%")
+        text = self.cells.to_latex(index=False, escape=True, caption=caption, label=f"tab:{self.label}").rstrip()
+        return text.replace("\\caption", "\\centering\n\\small\n\\caption", 1)
