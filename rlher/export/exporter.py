@@ -65,30 +65,13 @@ def export(config: ExportConfig) -> dict[str, str]:
     """
     run, model = lookup.find_run_and_model(config)
     chosen = RunModel(run, model)
-    folder = Path(config.output).absolute() if config.output else run.folder / "export"
     if config.format == "onnx":
         for package in ("onnx", "onnxruntime"):
             require_package("format=onnx", package, "onnx")
     if config.push is not None:
         require_pushable(config.push)
     print_note(chosen.name)
-    with as_write_error(folder):
-        parent = folder if config.output else run.folder
-        parent.mkdir(parents=True, exist_ok=True)
-        # An earlier export stays as it is until this one is complete.
-        with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
-            notes = _write(chosen, Path(temporary), config.format == "onnx")
-            if not config.output and folder.exists():
-                shutil.rmtree(folder)  # play.py would import what somebody else has put there
-            folder.mkdir(exist_ok=True)
-            for name in (CLIP, f"{_base_name(run)}.onnx"):  # optional files, which may be of an earlier model
-                (folder / name).unlink(missing_ok=True)
-            files = os.listdir(temporary)
-            for name in files:
-                Path(temporary, name).replace(folder / name)
-    for line in notes:
-        print_note(f"  {line}")
-    folder = display_path(folder)
+    folder, files = _replace_export(chosen, config)
     result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
@@ -96,6 +79,30 @@ def export(config: ExportConfig) -> dict[str, str]:
         result["url"] = push_folder(folder, files, repository, message)
         print_note(f"pushed to {result['url']}")
     return result
+
+
+def _replace_export(chosen: RunModel, config: ExportConfig) -> tuple[Path, list[str]]:
+    """Write the files, print notes on them, and return the folder and the names of the files.
+
+    An earlier export stays as it is until this one is complete.
+    """
+    folder = Path(config.output).absolute() if config.output else chosen.run.folder / "export"
+    parent = folder if config.output else chosen.run.folder
+    with as_write_error(folder):
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
+            notes = _write(chosen, Path(temporary), config.format == "onnx")
+            if not config.output and folder.exists():
+                shutil.rmtree(folder)  # play.py would import what somebody else has put there
+            folder.mkdir(exist_ok=True)
+            for name in (CLIP, f"{_base_name(chosen.run)}.onnx"):  # optional files, which may be of an earlier model
+                (folder / name).unlink(missing_ok=True)
+            files = os.listdir(temporary)
+            for name in files:
+                Path(temporary, name).replace(folder / name)
+    for line in notes:
+        print_note(f"  {line}")
+    return display_path(folder), files
 
 
 def _base_name(run: RunFolder) -> str:
@@ -111,7 +118,7 @@ def _write(chosen: RunModel, folder: Path, with_onnx: bool) -> list[str]:
     run = chosen.run
     config = run.config
     name = _base_name(run)
-    files: dict[str, str | None] = {"model": f"{name}.zip", "onnx": f"{name}.onnx" if with_onnx else None}
+    files = {"model": f"{name}.zip", "onnx": f"{name}.onnx" if with_onnx else None, "video": None}
     with closing(make_env(config.env)) as env:
         trained = chosen.load(env)
         run_policy = make_policy(trained)
@@ -127,8 +134,8 @@ def _write(chosen: RunModel, folder: Path, with_onnx: bool) -> list[str]:
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
     clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
-    files["video"] = CLIP if clip.is_file() else None
-    if files["video"]:
+    if clip.is_file():
+        files["video"] = CLIP
         shutil.copyfile(clip, folder / CLIP)
     (folder / "requirements.txt").write_text(_requirements(config.env, model))
     (folder / "README.md").write_text(model_card(run, model, files, _final_evaluation(chosen), notes))
@@ -202,10 +209,10 @@ def _final_evaluation(chosen: RunModel) -> dict[str, Any]:
     seed = eval_config.seed + FINAL_SEED_OFFSET
     result = read_json_or_empty(chosen.run.folder / RESULT_FILE)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
-    if isinstance(summary, dict):
-        values = {name: value for name, value in summary.items() if finite_float(value) is not None}
-        if values.keys() >= metrics.REQUIRED_KEYS:
-            return {**dict.fromkeys(metrics.METRICS_BY_NAME), **values, "seed": seed}
+    recorded = summary if isinstance(summary, dict) else {}
+    numbers = {name: value for name, value in recorded.items() if finite_float(value) is not None}
+    if numbers.keys() >= metrics.REQUIRED_KEYS:
+        return {**dict.fromkeys(metrics.METRICS_BY_NAME), **numbers, "seed": seed}
     print_note(f"  evaluating the model in {eval_config.final_episodes} episodes")
     return {**chosen.evaluate(eval_config.final_episodes, seed), "seed": seed}
 
