@@ -10,17 +10,9 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.reading import read_json_or_empty
+from rlher.run import run_folder
 from rlher.run.result import Status
-from rlher.run.run_folder import (
-    CONFIG_FILE,
-    METADATA_FILE,
-    MODEL_FILES,
-    RESULT_FILE,
-    RunFolder,
-    is_locked,
-    read_config,
-    safe_name,
-)
+from rlher.run.run_folder import CONFIG_FILE, METADATA_FILE, MODEL_FILES, RESULT_FILE, RunFolder
 
 PRETRAINED_AGENTS = Path(__file__).parents[1] / "pretrained_agents"
 """Folder of the pretrained agents, by name: run folders with the weights of the policy alone."""
@@ -41,10 +33,10 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     if folder is None:
         raise UserError(f"there is no run under {logs}/; train one with `rlher train`, or name a folder.")
     try:
-        config = read_config(folder)
+        config = run_folder.read_config(folder)
     except FileNotFoundError:
-        runs = sorted(folder.glob(f"*/{CONFIG_FILE}"), key=_modified)
-        near = runs[-1].parent if runs else _newest(Path(logs))
+        configs = sorted(folder.glob(f"*/{CONFIG_FILE}"), key=_modified)
+        near = configs[-1].parent if configs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG_FILE}{hint}.") from None
     require_trusted_code(folder / CONFIG_FILE, flat_values(config), trust_code)
@@ -85,9 +77,11 @@ def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     :param trust_code: as for :func:`open_run`.
     :raises UserError: there is no run at all.
     """
-    folders = [folder for folder in _run_folders(Path(logs)) if not is_finished(folder)]
-    latest = max(folders, key=lambda folder: (not is_locked(folder), _modified(folder / CONFIG_FILE)), default=None)
-    return open_run(str(latest) if latest else None, logs, trust_code)
+    unfinished = [folder for folder in _run_folders(Path(logs)) if not is_finished(folder)]
+    if not unfinished:
+        return open_run(None, logs, trust_code)
+    latest = max(unfinished, key=lambda folder: (not run_folder.is_locked(folder), _modified(folder / CONFIG_FILE)))
+    return open_run(str(latest), logs, trust_code)
 
 
 def find_run(config: TrainConfig) -> Path | None:
@@ -95,7 +89,8 @@ def find_run(config: TrainConfig) -> Path | None:
 
     If there are several, it is the finished one, or else the one that was started last.
     """
-    values, defaults = (compared_values(each, "experiment") for each in (config, config.defaults()))
+    values = compared_values(config, "experiment")
+    defaults = compared_values(config.defaults(), "experiment")
 
     def is_same(folder: Path) -> bool:
         recorded = read_json_or_empty(folder / METADATA_FILE).get("experiment")
@@ -118,8 +113,8 @@ def _newest(logs: Path, env: str | None = None) -> Path | None:
     """
     folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODEL_FILES.values() if (folder / name).exists()]
-    newest = max(models or [folder / CONFIG_FILE for folder in folders], key=_modified, default=None)
-    return newest and newest.parent
+    files = models or [folder / CONFIG_FILE for folder in folders]
+    return max(files, key=_modified).parent if files else None
 
 
 def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Path]:
@@ -128,7 +123,7 @@ def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Pa
     :param env: name of the environment; None: any.
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
-    name = re.compile((re.escape(safe_name(env)) if env else ".*") + r"_\d+")
+    name = re.compile((re.escape(run_folder.safe_name(env)) if env else ".*") + r"_\d+")
     return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG_FILE}") if name.fullmatch(config.parent.name)]
 
 

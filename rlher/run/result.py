@@ -37,6 +37,6 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
-        values = asdict(self) | {"model": "last"}
-        final, best, _ = (values.pop(name) for name in ("final", "best", "evaluations"))
-        return values | final | ({} if best is None else {"best": best})
+        values = asdict(self) | {"model": "last"} | self.final
+        del values["final"], values["evaluations"], values["best"]
+        return values if self.best is None else {**values, "best": self.best}

@@ -53,6 +53,8 @@ class RunFolder:
 
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         self.folder = folder.absolute()
+        self.checkpoints_path = self.folder / "checkpoints"
+        """Folder of the checkpoints, which may not exist."""
         self.config = config
 
     def __str__(self) -> str:
@@ -80,11 +82,6 @@ class RunFolder:
             return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
         raise UserError(f"{self} has no model {name!r}; use best or last, or {steps}.")
-
-    @property
-    def checkpoints_path(self) -> Path:
-        """Return the folder of the checkpoints, which may not exist."""
-        return self.folder / "checkpoints"
 
     def write_config(self) -> None:
         """Write ``config.yaml`` and sign it."""
