@@ -13,7 +13,6 @@ function that they replace.
 """
 
 from collections import OrderedDict
-from functools import lru_cache
 from math import cos, hypot, sin
 from typing import Any
 
@@ -44,7 +43,8 @@ def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
     if not vehicle:
         zeros = np.zeros(len(self.features))
         return OrderedDict(observation=zeros, achieved_goal=zeros.copy(), desired_goal=zeros.copy())
-    state, goal = (_features(road_object, self.features) / self.scales for road_object in (vehicle, vehicle.goal))
+    state = _features(vehicle, self.features) / self.scales
+    goal = _features(vehicle.goal, self.features) / self.scales
     return OrderedDict(observation=state, achieved_goal=state.copy(), desired_goal=goal)
 
 
@@ -59,14 +59,14 @@ def _features(road_object: Any, names: list[str]) -> np.ndarray:
     return np.array([known[name] for name in names], dtype=np.float64)
 
 
-@lru_cache
 class _StraightLanes:
     """The lanes of a network as arrays, in the order in which highway-env visits them.
 
-    :param counts: lanes of each road; other arrays are cached after one was added.
+    :param counts: lanes of each road.
     """
 
-    def __init__(self, network: Any, counts: tuple[int, ...]) -> None:
+    def __init__(self, network: Any, counts: list[int]) -> None:
+        self.counts = counts
         lanes = network.lanes_dict()
         self.indices = [*lanes]
         # Along other directions a dot product may be rounded differently.
@@ -75,12 +75,16 @@ class _StraightLanes:
             self.starts = np.array([lane.start for lane in lanes.values()], dtype=np.float64)
             self.directions = np.array([lane.direction for lane in lanes.values()])
             self.laterals = np.array([lane.direction_lateral for lane in lanes.values()])
-            self.lengths, self.headings = np.array([(lane.length, lane.heading) for lane in lanes.values()]).T
+            self.lengths = np.array([lane.length for lane in lanes.values()])
+            self.headings = np.array([lane.heading for lane in lanes.values()])
 
 
 def closest_lane_index(self: Any, position: np.ndarray, heading: float | None = None) -> tuple[str, str, int]:
     """Return the index of the closest lane, measured as ``StraightLane.distance_with_heading`` does."""
-    lanes = _StraightLanes(self, tuple(len(road) for roads in self.graph.values() for road in roads.values()))
+    counts = [len(road) for roads in self.graph.values() for road in roads.values()]
+    lanes = vars(self).get("straight_lanes")
+    if lanes is None or lanes.counts != counts:  # at first, and after a lane was added
+        lanes = self.straight_lanes = _StraightLanes(self, counts)
     if heading is None or not lanes.are_parallel_to_axes:
         return highway_closest_lane_index(self, position, heading)
     delta = position - lanes.starts

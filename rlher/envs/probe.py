@@ -41,6 +41,7 @@ class RandomRollout:
     :ivar registered_time_limit: time limit with which the environment was registered or made; None: it has none.
     :ivar achieved: goals after each step, as ``desired`` (steps, …).
     :ivar rewards: (steps,), as ``terminated`` and ``truncated``.
+    :ivar ends: indices of the last steps of episodes.
     :raises RunError: the environment failed.
     """
 
@@ -63,13 +64,9 @@ class RandomRollout:
             if terminated or truncated:
                 env.reset()
         self.rewards, self.terminated, self.truncated = map(np.array, zip(*results, strict=True))
+        self.ends = np.flatnonzero(self.terminated | self.truncated)
         self.achieved = np.stack([observation["achieved_goal"] for observation in self.observations])
         self.desired = np.stack([observation["desired_goal"] for observation in self.observations])
-
-    @property
-    def ends(self) -> np.ndarray:
-        """The indices of the last steps of episodes."""
-        return np.flatnonzero(self.terminated | self.truncated)
 
     def spread_steps(self, count: int) -> np.ndarray:
         """Return the indices of at most ``count`` steps, evenly spread."""
@@ -101,13 +98,13 @@ def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
     the reward is dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``,
     and ``max_episode_steps`` if no episode was truncated, or if truncated episodes had different lengths.
     """
-    success_key, crash_key = (_first_key_in_info(keys, rollout) for keys in (SUCCESS_KEYS, CRASH_KEYS))
+    crash_key = _first_key_in_info(CRASH_KEYS, rollout)
     rewards, success_reward = _goal_rewards(rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
         "actions": "discrete" if isinstance(rollout.env.action_space, gym.spaces.Discrete) else "continuous",
-        "success_key": success_key,
+        "success_key": _first_key_in_info(SUCCESS_KEYS, rollout),
         "crash_key": crash_key,
         "max_episode_steps": _probe_time_limit(rollout),
         "success_reward": success_reward,
@@ -134,13 +131,16 @@ def _probe_time_limit(rollout: RandomRollout) -> int | None:
 
 
 def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
-    """Return the rewards of pairs of recorded goals, equal and different ones, and the reward of success if they are
-    sparse."""
+    """Return the rewards of pairs of recorded goals, equal and different ones, and the reward of success.
+
+    :return: the reward of success is None if rewards are not sparse.
+    """
     steps = rollout.spread_steps(GOAL_PAIRS)
     goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
     no_infos: list[dict] = [{}] * len(goals)
     # Pair each goal with itself, and with the goal of another time, as hindsight does. `+ 0.0` turns -0.0 into 0.0.
-    at_goal, others = (rollout.rewards_of(goals, each, no_infos).round(6) + 0.0 for each in (goals, goals[::-1]))
+    at_goal = rollout.rewards_of(goals, goals, no_infos).round(6) + 0.0
+    others = rollout.rewards_of(goals, goals[::-1], no_infos).round(6) + 0.0
     statistics = RewardStatistics()
     statistics.record_reward_at_goal(at_goal)
     statistics.record_rewards(others)

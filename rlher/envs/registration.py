@@ -6,7 +6,9 @@ Only the package that an id belongs to is imported.
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvCreator, load_env_creator
@@ -57,17 +59,18 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     prefix, _, name = env_id.rpartition(":")
     for module in [*modules, *([prefix] if prefix else [])]:
         import_module(module)
-    has_id = {module: bool(re.match(package.ids, name)) for module, package in ENV_PACKAGES.items()}
-    for module in sorted(ENV_PACKAGES, key=lambda module: not has_id[module]):
+    for module, package in ENV_PACKAGES.items():
         # If the user's module imported the package, our corrections are missing; import_env_package applies them.
-        if name in gym.registry and not (has_id[module] and module in sys.modules):
-            return
-        try:
-            import_env_package(module)
-        except ImportError:
-            if has_id[module]:
-                require_package(name, module, ENV_PACKAGES[module].extra)
+        if re.match(package.ids, name) and (name not in gym.registry or module in sys.modules):
+            try:
+                import_env_package(module)
+            except ImportError:
+                require_package(name, module, package.extra)
                 raise  # a broken installation
+    for module in ENV_PACKAGES:
+        if name not in gym.registry:
+            with suppress(ImportError):
+                import_env_package(module)
     if name not in gym.registry:
         near = did_you_mean(name, conf_files("env")) or did_you_mean(name, gym.registry)
         raise UserError(
@@ -94,9 +97,8 @@ def entry_point(env_id: str) -> EnvCreator | str:
 
     :param env_id: id of an environment that is registered already, ``module:id`` included.
     """
-    entry = gym.spec(env_id.rpartition(":")[2]).entry_point  # gymnasium.spec takes no module
-    assert entry is not None, f"{env_id} has no entry point"
-    return entry
+    spec: Any = gym.spec(env_id.rpartition(":")[2])  # gymnasium.spec takes no module
+    return spec.entry_point
 
 
 def entry_module(env_id: str) -> str:

@@ -97,7 +97,8 @@ def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: boo
 
     :param to_object: show the goal "reach the object" in place of the task's.
     """
-    hand, object_position = (observation["observation"][..., slice(*place)] for place in (relay.hand, relay.object))
+    state = observation["observation"]
+    hand, object_position = state[..., slice(*relay.hand)], state[..., slice(*relay.object)]
     origin = np.asarray(relay.origin, dtype=np.float64)
     nothing = np.zeros_like(hand, dtype=np.float64)
     parts = [nothing, object_position - origin] if to_object else [observation["desired_goal"] - origin, nothing]

@@ -86,10 +86,13 @@ def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
     :param camera: without effect if all its values are None.
     """
     values = {name: value for name, value in asdict(camera).items() if value is not None}
+    if not values:
+        return
     if "lookat" in values:
         values["lookat"] = np.asarray(values["lookat"])
     for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
-        if values and isinstance(owner, gym.Env) and (renderer := getattr(owner, "mujoco_renderer", None)):
+        renderer = getattr(owner, "mujoco_renderer", None) if isinstance(owner, gym.Env) else None
+        if renderer:
             renderer.default_cam_config = {**(renderer.default_cam_config or {}), **values}
             renderer.camera_id = FREE_CAMERA
 

@@ -42,14 +42,11 @@ class SuccessInfo(CheckedEnv):
         self._config = config
         self._success_keys = SUCCESS_KEYS if config.success_key is None else (config.success_key,)
         self._diagnostics = diagnostics
+        crash = ("is_crash",) if config.crash_key is not None else ()
+        self.step_keys = ("is_success", *crash, *(EPISODE_DIAGNOSTICS if diagnostics else ()))
+        """The keys that it adds to the ``info`` of each step."""
         self._start: Any = None
         self._moved = self._at_reset = False
-
-    @property
-    def step_keys(self) -> tuple[str, ...]:
-        """The keys that it adds to the ``info`` of each step."""
-        crash = ("is_crash",) if self._config.crash_key is not None else ()
-        return ("is_success", *crash, *(EPISODE_DIAGNOSTICS if self._diagnostics else ()))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment, and add to ``info`` whether the goal is reached already.

@@ -163,8 +163,8 @@ class WorkerVecEnv(VecEnv):
     def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         results = []
         for index in self._get_indices(indices):
-            number = next(number for number, part in enumerate(self._parts) if index < part.stop)
-            worker = self.workers[number]
-            worker.send("apply", index - self._parts[number].start, function, *arguments)
-            results.append(worker.receive(self._step_timeout))
+            for worker, part in zip(self.workers, self._parts, strict=True):
+                if part.start <= index < part.stop:
+                    worker.send("apply", index - part.start, function, *arguments)
+                    results.append(worker.receive(self._step_timeout))
         return results
