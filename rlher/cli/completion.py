@@ -68,14 +68,20 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
-        values = [*(names_in_group(key) if key in (*groups, "space") else _values(keys.get(key)))]
+        is_group = key in (*groups, "space")
+        values = [*names_in_group(key)] if is_group else [*_values(keys.get(key))]
         if not values or (start and key in FILE_GROUPS):
             values += _paths(start)
         return [f"{key}={value}" for value in values]
     if words := _values(positional) or (positional and word and _paths(word)):
         return words
-    endings = [f"{name}=".removeprefix(word) for name in (*keys, *groups) if name.startswith(word)]
-    return {word + "".join(ending.partition(".")[:2]) for ending in endings}  # up to the next dot
+    return {_up_to_next_dot(f"{name}=", len(word)) for name in (*keys, *groups) if name.startswith(word)}
+
+
+def _up_to_next_dot(text: str, start: int) -> str:
+    """Return a text up to its first dot after ``start``, that dot included; the whole text if there is none."""
+    dot = text.find(".", start)
+    return text if dot < 0 else text[: dot + 1]
 
 
 def _values(field: Field | None) -> Sequence[str]:

@@ -43,8 +43,9 @@ def agents() -> Iterator[Row]:
     from rlher.run import lookup, run_folder
 
     for name in lookup.pretrained_agent_names():
-        config = run_folder.read_config(lookup.pretrained_agent_folder(name))
-        best = read_json_or_empty(lookup.pretrained_agent_folder(name) / RESULT_FILE)["best"]
+        folder = lookup.pretrained_agent_folder(name)
+        config = run_folder.read_config(folder)
+        best = read_json_or_empty(folder / RESULT_FILE)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}
 
