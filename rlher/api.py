@@ -13,16 +13,8 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.config.command_flags import (
-    CheckConfig,
-    CompareConfig,
-    EnjoyConfig,
-    EvaluateConfig,
-    ExportConfig,
-    PlayConfig,
-    PlotConfig,
-    ReportConfig,
-)
+from rlher.config import command_flags
+from rlher.config.command_flags import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.override_syntax import override_words
@@ -90,10 +82,11 @@ class Run:
         """
         import numpy as np
 
-        keys = self.model.observation_space.spaces  # type: ignore[attr-defined]
-        shapes = {key: np.shape(part) for key, part in observation.items()} if isinstance(observation, Mapping) else {}
-        if any(space.shape not in (shapes.get(key), shapes.get(key, ())[1:]) for key, space in keys.items()):
-            raise UserError(f"predict needs observations of {self.config.env.label} as reset and step return them.")
+        parts: Any = observation if isinstance(observation, Mapping) else {}
+        for key, space in self.model.observation_space.spaces.items():  # type: ignore[attr-defined]
+            shape = np.shape(parts.get(key))
+            if space.shape not in (shape, shape[1:]):  # of one observation, of a batch
+                raise UserError(f"predict needs observations of {self.config.env.label} as reset and step return them.")
         return self.model.predict(observation, deterministic=deterministic)[0]
 
     def evaluate(
@@ -108,7 +101,7 @@ class Run:
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
-        config = compose(EvaluateConfig, _overrides(vars(self._source) | keys))
+        config = compose(command_flags.EvaluateConfig, _overrides(vars(self._source) | keys))
         return find_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -124,7 +117,7 @@ class Run:
         from rlher.playing.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        _, recorded = watch(compose(EnjoyConfig, overrides))
+        _, recorded = watch(compose(command_flags.EnjoyConfig, overrides))
         return recorded
 
     def curves(self) -> "pd.DataFrame":
@@ -153,7 +146,7 @@ class Run:
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self._source.run, "model": self._source.model, "trust_code": self._source.trust_code}
-        config = compose(ExportConfig, _overrides({**keys, "output": folder, "format": format}))
+        config = compose(command_flags.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
@@ -176,17 +169,13 @@ class Run:
             config = resume_config({**trusted, **overrides, "run": str(self.folder)})
             _finished_run(*resume_run(config, command_line))
         finally:
+            self.__dict__.pop("model", None)
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
-                self._reload()
+                self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
         return self
 
     def __fspath__(self) -> str:
         return str(self.folder)
-
-    def _reload(self) -> None:
-        """Read the config again, and forget the model."""
-        self.__dict__.pop("model", None)
-        self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
 
     def __repr__(self) -> str:
         result = self.result
@@ -246,10 +235,13 @@ def train(
     """
     from rlher.envs.registration import registering_module
 
-    if her in (None, False):
+    if her is True:
+        her = None  # that of the recipe
+    elif her in (None, False):
         her = "off"
-    arguments = {"algo": algo, "env": env, "her": None if her is True else her, "total_timesteps": total_timesteps}
-    arguments |= {"logs": logs, "progress": None if progress else False}
+    arguments = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
+    if not progress:
+        arguments["progress"] = False
     overrides = _overrides({name: value for name, value in arguments.items() if value is not None})
     further = _overrides(keys)
     if twice := overrides.keys() & further.keys():
@@ -257,11 +249,13 @@ def train(
     overrides |= further
     if not {"algo", "env"} <= overrides.keys():
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
-    if (module := registering_module(overrides["env"])) and "env.modules" not in overrides:
+    module = registering_module(overrides["env"])
+    if module and "env.modules" not in overrides:
         overrides["env.modules"] = [module]  # for worker processes, and when the run is loaded
     if isinstance(seed, Iterable) and not isinstance(seed, str):
         return _train_seeds(overrides, list(seed))
-    overrides |= {} if seed is None else _overrides({"seed": seed})
+    if seed is not None:
+        overrides |= _overrides({"seed": seed})
     config = compose(LauncherConfig, overrides).for_single_run()
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
     return _finished_run(*train_run(config, command_line))
@@ -335,7 +329,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    config = compose(CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
+    config = compose(command_flags.CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
     compared = comparison.TABLES[table](comparison.load_compared(config))
     if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
@@ -367,7 +361,7 @@ def plot(
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
-    config = compose(PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
+    config = compose(command_flags.PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -388,7 +382,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
     command_line = shlex.join(["rlher", "report", *override_words(overrides)])
-    return write_report(compose(ReportConfig, overrides), command_line)
+    return write_report(compose(command_flags.ReportConfig, overrides), command_line)
 
 
 def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]:
@@ -474,14 +468,16 @@ def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
 def _run_paths(runs: Runs) -> list[str]:
     if isinstance(runs, Mapping) and runs:
         return [f"{name}={path}" for name, folders in runs.items() for path in _run_paths(folders)]
-    is_one = isinstance(runs, str | os.PathLike) or hasattr(runs, "columns") or not isinstance(runs, Iterable)
-    entries: list[Any] = [runs] if is_one else [*runs]  # type: ignore[misc]
+    is_one = isinstance(runs, str | os.PathLike) or not isinstance(runs, Iterable)
+    is_table = hasattr(runs, "columns")  # of pandas, which yields its columns
+    entries: list[Any] = [runs] if is_one or is_table else [*runs]  # type: ignore[misc]
     if not entries:  # to the command, no runs are all runs in logs
         raise UserError("there are no runs in a list of runs; check how it was chosen.")
-    paths: list[str] = []
-    for run in entries:
-        if not isinstance(run, str | os.PathLike):
-            raise UserError(f"runs are folders or what rlher.load returns, not {type(run).__name__}; see rlher.runs.")
-        path = os.fspath(run)
-        paths += [path] if Path(path).exists() else sorted(glob(path)) or [path]
-    return paths
+    return [path for entry in entries for path in _matching_paths(entry)]
+
+
+def _matching_paths(run: Any) -> list[str]:
+    if not isinstance(run, str | os.PathLike):
+        raise UserError(f"runs are folders or what rlher.load returns, not {type(run).__name__}; see rlher.runs.")
+    path = os.fspath(run)
+    return [path] if Path(path).exists() else sorted(glob(path)) or [path]
