@@ -140,8 +140,8 @@ class RunModel:
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        file = self.run.model_path(self.model_name)
         seeds = range(seed, seed + episodes)
+        file = self.run.model_path(self.model_name)
         results = play_model(self.run.config, file, seeds, self.deterministic, self.device)
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 

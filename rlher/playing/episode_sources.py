@@ -82,14 +82,10 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
     env_config = require_goal_env(config.env).config.without_training_aids()
-    return EpisodeSource(
-        name=name,
-        identity={"controller": name, "env": env_config.id},
-        env_config=env_config,
-        make_policy=partial(load_controller, name),
-        seeds=count(config.seed),
-        dataset_name=name.rpartition(":")[2],
-    )
+    identity = {"controller": name, "env": env_config.id}
+    make_policy = partial(load_controller, name)
+    dataset_name = name.rpartition(":")[2]
+    return EpisodeSource(name, identity, env_config, make_policy, seeds=count(config.seed), dataset_name=dataset_name)
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
