@@ -42,7 +42,8 @@ def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool,
 def _color_and_status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, int], str]:
     """Return the colour of a caption, and a text about the episode so far."""
     if is_over:
-        return OUTCOME_COLORS[episode.outcome], f"{episode.outcome}, {episode.length} step{'s' * (episode.length != 1)}"
+        length = "1 step" if episode.length == 1 else f"{episode.length} steps"
+        return OUTCOME_COLORS[episode.outcome], f"{episode.outcome}, {length}"
     if episode.crashed:
         return OUTCOME_COLORS["crashed"], f"crashed, step {episode.length}"
     if episode.success:
@@ -63,5 +64,6 @@ def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> 
     low, high = config.reward_range or (0.0, 0.0)
     # No lower bound, and success already below the maximum: the reward is minus a distance.
     if low is None and config.success_reward != high:
-        return f"distance {-float(env.get_wrapper_attr('compute_reward')(achieved, desired, {})):.2f}"
+        reward = env.get_wrapper_attr("compute_reward")(achieved, desired, {})
+        return f"distance {-float(reward):.2f}"
     return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"

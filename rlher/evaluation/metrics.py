@@ -50,7 +50,7 @@ class Metric:
 
     def format(self, value: float) -> str:
         """Return the value as text, a rate in per cent."""
-        return f"{value:.{self.decimals}{'%' if self.is_rate else 'f'}}"
+        return f"{value:.{self.decimals}%}" if self.is_rate else f"{value:.{self.decimals}f}"
 
 
 SUCCESS_RATE = Metric("success_rate", "success", "success", "evaluation success rate")
@@ -92,8 +92,8 @@ def format_cells(summary: Mapping[str, Any]) -> dict[str, str]:
     for metric in sorted(METRICS, key=lambda metric: not metric.is_rate):
         if (value := summary[metric.name]) is not None:
             cells[metric.label] = metric.format(value)
-    low, high = (SUCCESS_RATE.format(summary[key]) for key in (SUCCESS_LOW, SUCCESS_HIGH))
-    cells[SUCCESS_RATE.label] += f" [{low}, {high}]"
+    low, high = summary[SUCCESS_LOW], summary[SUCCESS_HIGH]
+    cells[SUCCESS_RATE.label] += f" [{SUCCESS_RATE.format(low)}, {SUCCESS_RATE.format(high)}]"
     return cells
 
 

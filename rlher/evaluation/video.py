@@ -6,6 +6,7 @@ import subprocess
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def record_video(
     :param captions: whether episode, step, distance and outcome are written under each picture.
     :raises UserError: the file cannot be written.
     """
-    columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(-(-episodes // AUTO_COLUMNS), AUTO_ROWS))
+    columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(ceil(episodes / AUTO_COLUMNS), AUTO_ROWS))
     gaps = GAP * (columns - 1)
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
     recorder = VideoRecorder(env, config, max((width - gaps) // columns, 1), captions)
@@ -137,6 +138,7 @@ def record_video(
 
 
 def _write_pages(path: Path, recorder: VideoRecorder, grid: Grid, fps: float) -> None:
+    """Write the recorded episodes side by side, a page of them after the other."""
     columns, rows = grid
     tile_height, tile_width, _ = recorder.shape
     height = rows * (tile_height + GAP) - GAP
