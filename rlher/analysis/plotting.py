@@ -4,6 +4,7 @@ import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,16 @@ STYLE_SHEETS = {"screen": ["rlher.analysis.screen"], "paper": ["default", "rlher
 
 X_LABELS = {"steps": "environment steps", "wall": "wall-clock time, min", "updates": "gradient updates"}
 """Labels of the horizontal axis by the values of ``--x``."""
-Y_LABELS = {metric.name: metric.axis for metric in METRICS} | {
+DIAGNOSTICS = {
     "object_moved": "training episodes in which the achieved goal moved",
     "success_at_reset": "training episodes at their goal from the start",
     "action_saturation": "action entries at their bounds",
-    "rollout/success_rate": "success rate of training episodes",
 }
+"""Labels of the columns of the training log that may show why an agent does not learn."""
+Y_LABELS = {metric.name: metric.axis for metric in METRICS} | DIAGNOSTICS
+Y_LABELS["rollout/success_rate"] = "success rate of training episodes"
 """Labels of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
-RATES = {*EVALUATION_RATES, "object_moved", "success_at_reset", "action_saturation"}
+RATES = {*EVALUATION_RATES, *DIAGNOSTICS}
 """Columns that lie in [0, 1] and are shown in per cent, without their section."""
 
 LineStyles = Mapping[str, Mapping[str, Any]]
@@ -155,7 +158,7 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
     """
     by_env = group_by(curves, lambda curve: curve.group.env)
     columns = 2 if len(by_env) == 4 else min(len(by_env), MAX_COLUMNS)
-    rows = -(-len(by_env) // columns)
+    rows = ceil(len(by_env) / columns)
     if config.figsize:
         width, height = config.figsize
     elif config.style == "paper":

@@ -17,7 +17,7 @@ from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
-from rlher.analysis.plotting import caption, choose_line_styles, to_svg
+from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
 from rlher.config.command_flags import ReportConfig
 from rlher.core.console import collected_warnings, escape_control, format_seconds, warn
@@ -32,8 +32,6 @@ X_COLUMN = "timesteps"
 Y_COLUMN = "success_rate"
 """Columns of the learning curves."""
 
-DIAGNOSTICS = ("object_moved", "success_at_reset", "action_saturation")
-"""Columns of the training log that may show why an agent does not learn."""
 SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", STEPS_PER_SECOND, *DIAGNOSTICS)
 """Columns drawn beside the success rate."""
 

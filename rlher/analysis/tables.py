@@ -3,7 +3,6 @@
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -50,8 +49,8 @@ class Table:
     @property
     def numbers(self) -> pd.DataFrame:
         """The table as numbers, one row per row of the table."""
-        items = [[(cell.numbers or {cell.header: cell.text}).items() for cell in row] for row in self.rows]
-        return pd.DataFrame([dict(chain.from_iterable(row)) for row in items])
+        rows = [[cell.numbers or {cell.header: cell.text} for cell in row] for row in self.rows]
+        return pd.DataFrame([{name: number for cell in row for name, number in cell.items()} for row in rows])
 
     @property
     def cells(self) -> pd.DataFrame:
