@@ -167,7 +167,8 @@ def _check_success(config: EnvConfig, rollout: RandomRollout) -> Iterator[Findin
         yield Finding("error", f"env.success_key={key} is not in `info`, which has {_keys(without[0])}.")
     else:
         reward_text = f"a reward of at least {config.success_reward}, as there is no success key"
-        yield Finding("ok", f"success is {reward_text if key is None else f'info[{key!r}]'}")
+        success_text = reward_text if key is None else f"info[{key!r}]"
+        yield Finding("ok", f"success is {success_text}")
         yield from _check_ends_on_success(config, rollout)
 
 
@@ -234,8 +235,10 @@ def _check_reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
     achieved[::2] = desired[::2]  # in every second pair the goal is achieved
     problem = batch_problem(rollout.env.compute_reward, achieved, desired)
-    takes_batches = Finding("ok", "compute_reward takes batches")
-    yield takes_batches if problem is None else Finding("warning", NOT_VECTORISED.format(problem))
+    if problem is None:
+        yield Finding("ok", "compute_reward takes batches")
+    else:
+        yield Finding("warning", NOT_VECTORISED.format(problem))
 
 
 def _check_reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
@@ -246,7 +249,8 @@ def _check_reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Ite
     if config.reward_range is not None:
         low, high = np.array(config.reward_range, dtype=float)  # NaN where unknown: no reward is outside of it
         rewards = np.append(rollout.rewards, exact)
-        if (outside := rewards[(rewards < low - REWARD_TOLERANCE) | (rewards > high + REWARD_TOLERANCE)]).size:
+        outside = rewards[(rewards < low - REWARD_TOLERANCE) | (rewards > high + REWARD_TOLERANCE)]
+        if outside.size:
             yield Finding("error", f"a reward of {outside[0]:g} lies outside env.reward_range={config.reward_range}.")
     if config.success_reward is not None and not is_success_reward(exact, config.success_reward):
         yield Finding(

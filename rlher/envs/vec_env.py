@@ -106,8 +106,8 @@ class RestorableVecEnv(VecEnvWrapper):
             number = self.build_number + 1 if build_number is None else build_number
             try:
                 self.venv.close()
-                seeds = np.random.SeedSequence([self._seed, number])
-                self.venv = self._build(int(seeds.generate_state(1)[0]) if number else self._seed)
+                derived = np.random.SeedSequence([self._seed, number]).generate_state(1).item()
+                self.venv = self._build(derived if number else self._seed)
                 self.build_number, self.actions = number, list(actions)
                 observations = self.venv.reset()
                 for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
