@@ -73,7 +73,10 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
         if not values or (start and key in FILE_GROUPS):
             values += _paths(start)
         return [f"{key}={value}" for value in values]
-    if words := _values(positional) or (positional and word and _paths(word)):
+    words = _values(positional)
+    if positional and word and not words:
+        words = _paths(word)
+    if words:
         return words
     return {_up_to_next_dot(f"{name}=", len(word)) for name in (*keys, *groups) if name.startswith(word)}
 

@@ -2,7 +2,6 @@
 
 import importlib.util
 import inspect
-import os
 import shutil
 import sys
 import tempfile
@@ -97,7 +96,7 @@ def _replace_export(chosen: RunModel, config: ExportConfig) -> tuple[Path, list[
             folder.mkdir(exist_ok=True)
             for name in (CLIP, f"{_base_name(chosen.run)}.onnx"):  # optional files, which may be of an earlier model
                 (folder / name).unlink(missing_ok=True)
-            files = os.listdir(temporary)
+            files = [file.name for file in Path(temporary).iterdir()]
             for name in files:
                 Path(temporary, name).replace(folder / name)
     for line in notes:

@@ -123,8 +123,9 @@ def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Pa
     :param env: name of the environment; None: any.
     :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
     """
-    name = re.compile((re.escape(run_folder.safe_name(env)) if env else ".*") + r"_\d+")
-    return [config.parent for config in logs.glob(f"{algo}/*/{CONFIG_FILE}") if name.fullmatch(config.parent.name)]
+    env_pattern = re.escape(run_folder.safe_name(env)) if env else ".*"
+    folders = [config.parent for config in logs.glob(f"{algo}/*/{CONFIG_FILE}")]
+    return [folder for folder in folders if re.fullmatch(env_pattern + r"_\d+", folder.name)]
 
 
 def _modified(path: Path) -> float:

@@ -221,6 +221,7 @@ def _make_numbered_folder(parent: Path, name: str) -> Path:
     number = max(taken, default=0)
     while True:
         number += 1
+        folder = parent / f"{name}_{number}"
         with suppress(FileExistsError):  # created by another process just now
-            (folder := parent / f"{name}_{number}").mkdir()
+            folder.mkdir()
             return folder
