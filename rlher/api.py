@@ -132,7 +132,8 @@ class Run:
         except (OSError, ValueError) as error:
             raise UserError(f"{self._run} has no curves: {first_line(error)}.") from error
         keys = {"run": str(self._run), **{key: run.values[key] for key in ("algo", "env", "her", "seed")}}
-        return run.evaluations.assign(**keys)[[*keys, *run.evaluations]].rename(columns=escape_control)
+        columns = [*keys, *run.evaluations]
+        return run.evaluations.assign(**keys)[columns].rename(columns=escape_control)
 
     def export(self, folder: str | Path | None = None, *, format: str = "sb3") -> Path:
         """Write the agent for Stable-Baselines3 alone, with a script and a model card, and return the folder.
@@ -271,9 +272,11 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     if isinstance(name, Run):
         name = name._source.agent or name.folder
     name = str(name)
-    is_path = name not in agents() and (os.sep in name or os.path.exists(name))
-    run_path, agent = (os.path.abspath(name), None) if is_path else (None, name)
-    source = PlayConfig(run=run_path, agent=agent, model=model, device=device, trust_code=trust_code)
+    source = PlayConfig(model=model, device=device, trust_code=trust_code)
+    if name not in agents() and (os.sep in name or os.path.exists(name)):
+        source.run = os.path.abspath(name)
+    else:
+        source.agent = name
     run, _ = lookup.find_run_and_model(source, source.agent)
     return Run(run, source)
 
@@ -477,6 +480,10 @@ def _run_paths(runs: Runs) -> list[str]:
 
 
 def _matching_paths(run: Any) -> list[str]:
+    """Return the folder that is meant, or those that match a pattern.
+
+    :raises UserError: it is not a path.
+    """
     if not isinstance(run, str | os.PathLike):
         raise UserError(f"runs are folders or what rlher.load returns, not {type(run).__name__}; see rlher.runs.")
     path = os.fspath(run)
