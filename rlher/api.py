@@ -360,7 +360,7 @@ def plot(
     :return: the figure, whose ``numbers`` is a DataFrame of the drawn points, or ``ax``.
     :raises UserError: there is no run with an evaluation, no such column, or no such key.
     """
-    if ignored := {"output", "csv", "show"} & keys.keys():
+    if ignored := {"output", "csv"} & keys.keys():
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 

@@ -21,7 +21,6 @@ from rlher.analysis.loading import without_section
 from rlher.config.command_flags import PlotConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError
-from rlher.core.machine import has_display
 from rlher.core.matplotlib_settings import SETTINGS
 from rlher.core.stats import MIN_SEEDS
 from rlher.core.writing import output_file
@@ -71,14 +70,12 @@ LEGEND_CHARACTERS = 36
 def plot(config: PlotConfig) -> list[str]:
     """Draw one panel per environment and one line per group of runs, and return the files that were written.
 
-    :raises UserError: no runs, an unknown column, or a picture that cannot be written or shown.
+    :raises UserError: no runs, an unknown column, or a picture that cannot be written.
     """
     for name in config.output:
         if Path(name).suffix.lower() not in SUFFIXES:
             raise UserError(f"output={name!r} is not a picture; use a name that ends in one of {', '.join(SUFFIXES)}.")
-    if config.show and not has_display():
-        raise UserError("--show needs a display, and this machine has none; write a picture without --show.")
-    figure = draw_runs(config, for_pyplot=config.show)
+    figure = draw_runs(config)
     stem = safe_name(without_section(config.y))
     pictures = config.output or [str(output_beside(config, f"{stem}{suffix}")) for suffix in SUFFIXES[:2]]
     for name in pictures:

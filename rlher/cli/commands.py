@@ -173,10 +173,6 @@ def plot(config: PlotConfig, command_line: str) -> None:
 
     for name in plotting.plot(config):
         print_line(name)
-    if config.show:
-        from matplotlib import pyplot
-
-        pyplot.show()
 
 
 def compare(config: CompareConfig, command_line: str) -> None:

@@ -94,7 +94,6 @@ class PlotConfig(RunsConfig):
     y: str = config_key("success_rate", "column of evaluations.csv or progress.csv, such as mean_reward")
     output: list[str] = config_key([], "files to write, .png, .pdf or .svg; empty: <y>.png and .pdf beside the runs")
     csv: str | None = config_key(None, "CSV file to write the drawn numbers to")
-    show: bool = config_key(False, "open a window as well")
     smooth: int = config_key(1, "evaluations, or rows of progress.csv, in the running mean of each run", low=1)
     title: str | None = config_key(None, "title of the figure; empty: no title; null: the environment of each panel")
     figsize: list[float] | None = config_key(None, "width, height in inches; null: by the panels", low=0.5, length=2)

@@ -75,24 +75,12 @@ def test_pictures_are_not_blank(rlher, three_seeds) -> None:
     assert rlher("plot", "logs/sac").out.split() == ["logs/sac/success_rate.png", "logs/sac/success_rate.pdf"]
 
 
-def test_show_opens_a_window(rlher, monkeypatch: pytest.MonkeyPatch, three_seeds) -> None:
-    from matplotlib import pyplot
-
-    shown: list[int] = []
-    monkeypatch.setattr(plotting, "has_display", lambda: True)
-    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gcf().axes[0].lines)))
-    assert rlher("plot", "--show", "--output", "a.png").code == 0
-    assert shown == [3 + 1]
-    assert Path("a.png").stat().st_size
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [
         (("plot", "nowhere"), "nowhere"),
         (("plot", "--y", "succes_rate"), "'success_rate'"),
         (("plot", "--output", "a.jpeg"), "a.jpeg"),
-        (("plot", "--show"), "--show"),
         (("plot", "--output", "logs/sac/Some-v0_1/config.yaml/a.png"), "logs/sac/Some-v0_1/config.yaml/a.png"),
         (("plot", "--figsize", "3"), "figsize"),
         (("compare", "--format", "tex"), "did you mean 'latex'"),
