@@ -25,17 +25,10 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
 
-OTHER_ARGUMENTS = [
-    "n_steps",
-    "replay_buffer_kwargs",
-    "seed",
-    "device",
-    "overlap",
-    "compile",
-    "bf16",
-    "bc_weight",
-    "q_filter",
-]
+OTHER_ARGUMENTS = (
+    *("n_steps", "replay_buffer_kwargs", "seed", "device"),
+    *("overlap", "compile", "bf16", "bc_weight", "q_filter"),
+)
 """Arguments of the algorithms that are set by keys of other sections."""
 
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
