@@ -1,47 +1,43 @@
 """Config keys of `rlher optimize`."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from rlher.config.key import config_key
 from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
-
-class Objective(NamedTuple):
-    """What a study maximises.
-
-    :param attribute: the attribute of :class:`rlher.tuning.scoring.Score` by which candidates are compared.
-    :param measure: the attribute in words.
-    """
-
-    attribute: str
-    measure: str
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 
-OBJECTIVES = {
-    "success": Objective("success", "success rate"),
-    "auc": Objective("auc", "area under the success curve"),
-    "seconds": Objective("saved_seconds", "seconds saved until 90 %"),
-}
-"""Objectives by the value of ``objective``."""
+OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
+"""What a study maximises, in words, by the value of ``objective``, a field of :class:`rlher.tuning.scoring.Score`."""
 
 
-def hide_password(address: str) -> str:
+def parse_address(text: str) -> "URL | None":
+    """Return the address of a database; None if the text is no address."""
+    from sqlalchemy.engine import make_url  # takes a tenth of a second
+
+    try:
+        address = make_url(text)
+    except Exception:  # SQLAlchemy's, or ValueError for a port that is no number
+        return None
+    if address.password is not None and text.count("@") > 1:  # SQLAlchemy ends a password at its first @
+        return None
+    return address
+
+
+def hide_password(text: str) -> str:
     """Return the address of a database without passwords: ``postgresql://me:***@host/db?***``.
 
     Any part of a text that is no address may be a password, so it is hidden as a whole.
     """
-    from sqlalchemy.engine import make_url  # takes a tenth of a second
-
-    try:
-        url = make_url(address)
-    except Exception:  # SQLAlchemy's, or ValueError for a port that is no number
+    address = parse_address(text)
+    if address is None:
         return "***"
-    if url.password is not None and address.count("@") > 1:  # SQLAlchemy ends a password at its first @
-        return "***"
-    shown = url.set(query={}).render_as_string(hide_password=True)
-    return f"{shown}?***" if url.query else shown
+    shown = address.set(query={}).render_as_string(hide_password=True)
+    return f"{shown}?***" if address.query else shown
 
 
 @dataclass
@@ -76,8 +72,8 @@ class OptimizeConfig(LauncherConfig):
         return self.total_timesteps // self.eval.freq if self.eval.freq else DEFAULT_N_EVALUATIONS
 
     def validate(self) -> None:
-        """Raise UserError if the storage is not the address of a database; it is not printed, see hide_password."""
+        """Raise UserError if the storage is not the address of a database. It may be a password: it is not printed."""
         super().validate()
-        if self.storage is not None and hide_password(self.storage) == "***":
+        if self.storage is not None and parse_address(self.storage) is None:
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")

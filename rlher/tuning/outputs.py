@@ -120,7 +120,7 @@ def _conclusion(candidates: list[dict[str, Any]], config: OptimizeConfig) -> str
         return "No comparison: re-runs failed; run the same command again to retry them."
     best = candidates[0]
     n_seeds = len(best["success"])
-    measure = OBJECTIVES[config.objective].measure
+    measure = OBJECTIVES[config.objective]
     if best["number"] == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best["is_better"] else "Not significantly better than the baseline"

@@ -79,23 +79,25 @@ def compare_candidates(
     :return: empty if the baseline is left out, or every trial.
     """
     completed = completed_trials(reruns, space)
-    usable = {}
+    usable: dict[int, list[Score]] = {}
     for number, params in candidates.items():
         of_candidate = [trial for trial in completed if trial.params == params]
         by_seed = {trial.user_attrs.get(RERUN_SEED): score_of(trial) for trial in of_candidate}
         scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
         if len(scores) >= 2:
             usable[number] = scores
-    n_trials = len(usable) - 1
-    if BASELINE_NUMBER not in usable or (len(candidates) > 1 and not n_trials):
+    baseline = usable.pop(BASELINE_NUMBER, None)
+    if baseline is None or (len(candidates) > 1 and not usable):
         return []
-    attribute = OBJECTIVES[config.objective].attribute
-    values = {number: [getattr(score, attribute) for score in scores] for number, scores in usable.items()}
+
+    def values(scores: list[Score]) -> list[float]:
+        return [getattr(score, config.objective) for score in scores]
+
     episodes = config.eval.final_episodes if config.objective == "success" else None
-    compared = [candidate_json(BASELINE_NUMBER, {}, usable.pop(BASELINE_NUMBER), (0.0, 0.0, 0.0))]
+    compared = [candidate_json(BASELINE_NUMBER, {}, baseline, (0.0, 0.0, 0.0))]
     for number, scores in usable.items():
-        confidence = 1 - 0.05 / n_trials
-        gain = stats.difference_interval(values[number], values[BASELINE_NUMBER], episodes, confidence)
+        confidence = 1 - 0.05 / len(usable)
+        gain = stats.difference_interval(values(scores), values(baseline), episodes, confidence)
         compared.append(candidate_json(number, candidates[number], scores, gain))
     return sorted(compared, key=_rank, reverse=True)
 
@@ -117,7 +119,7 @@ def candidate_json(
     mean = mean_score(scores)
     return {
         "number": number,
-        **{name: [getattr(score, name) for score in scores] for name in ("success", "auc", "saved_seconds")},
+        **{name: [getattr(score, name) for score in scores] for name in OBJECTIVES},
         "steps": mean.steps,
         "share_at_target": mean.share_at_target,
         "gain": [bound if np.isfinite(bound) else None for bound in gain],  # JSON has no infinity

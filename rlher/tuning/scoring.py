@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from rlher.config.tuning import OBJECTIVES
 from rlher.core.reading import finite_float
 from rlher.evaluation.metrics import TARGET_PERCENT, EvaluationRows
 
@@ -22,7 +21,7 @@ class Score(NamedTuple):
     :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
     :param share_at_target: share of the runs that reached 90 %.
-    :param saved_seconds: see :func:`saved_seconds`.
+    :param seconds: see :func:`saved_seconds`.
     """
 
     success: float
@@ -30,7 +29,7 @@ class Score(NamedTuple):
     steps: float
     mean_reward: float
     share_at_target: float
-    saved_seconds: float
+    seconds: float
 
 
 SCORE_KEYS = Score._fields
@@ -47,7 +46,7 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
         steps=float(min(reached, default=rows[-1]["timesteps"])),
         mean_reward=_mean(last, "mean_reward"),
         share_at_target=float(bool(reached)),
-        saved_seconds=saved_seconds(rows, time_limit),
+        seconds=saved_seconds(rows, time_limit),
     )
 
 
@@ -80,7 +79,7 @@ def objective_value(objective: str, score: Score, total_timesteps: int, episodes
     ``episodes`` that the success rate was measured on.
     """
     tie_break = 0.5 / episodes * score.steps / total_timesteps if objective == "success" else 0.0
-    return float(getattr(score, OBJECTIVES[objective].attribute)) - tie_break
+    return float(getattr(score, objective)) - tie_break
 
 
 def has_score(trial: FrozenTrial) -> bool:

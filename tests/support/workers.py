@@ -47,7 +47,7 @@ class QuadraticTrialRunner(TrialRunner):
             raise ZeroDivisionError("on purpose")
         time.sleep(self.seconds)
         trial.report(x, 0)
-        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, share_at_target=0, saved_seconds=0)
+        return -x * x, Score(-x * x, auc=0, steps=1, mean_reward=0, share_at_target=0, seconds=0)
 
 
 def new_study(

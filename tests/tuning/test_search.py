@@ -49,7 +49,7 @@ SCORED = {
     "steps": 100.0,
     "mean_reward": -3.0,
     "share_at_target": 1.0,
-    "saved_seconds": 9.0,
+    "seconds": 9.0,
 }
 
 
