@@ -58,9 +58,13 @@ class SearchResult:
         """Return the trials, the table of the candidates and the conclusion as lines of text."""
         trials = self.verdict["trials"]
         counts = ", ".join(f"{number} {state}" for state, number in trials.items())
+        lines = [f"{sum(trials.values())} trials: {counts}"]
         rows = [table_row(candidate) for candidate in self.verdict["candidates"]]
-        table = text_table([*rows[0]], [[*row.values()] for row in rows], output_width()).splitlines() if rows else []
-        return [f"{sum(trials.values())} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
+        if rows:
+            header = list(rows[0])
+            cells = [list(row.values()) for row in rows]
+            lines += text_table(header, cells, output_width()).splitlines()
+        return [*lines, self.conclusion, f"written to {self.folder}"]
 
 
 def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:

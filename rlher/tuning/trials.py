@@ -19,8 +19,11 @@ RERUN_SEED = "rerun_seed"
 def counted_trials(study: Study) -> list[FrozenTrial]:
     """Return the trials that count towards the total. A trial that was retried does not count; its retry does."""
     trials = study.get_trials(deepcopy=False)
-    histories = map(RetryHeartbeatStaleTrialCallback.retry_history, trials)
-    retried = [number for history in histories if isinstance(history, list) for number in history]
+    retried: list[int] = []
+    for trial in trials:
+        history = RetryHeartbeatStaleTrialCallback.retry_history(trial)
+        if isinstance(history, list):  # another program may have stored anything
+            retried += history
     return [trial for trial in trials if trial.number not in retried]
 
 
