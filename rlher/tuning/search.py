@@ -12,7 +12,6 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlher.config.environment import EnvConfig
 from rlher.config.key import compared_values
 from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
@@ -29,7 +28,7 @@ from rlher.tuning.samplers import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trial_runner import RerunRunner, TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 
@@ -47,34 +46,28 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
-    folder = Path(config.logs, "optuna", safe_name(name)).absolute()
+    folder = Path(config.logs, "optuna", safe_name(name)).resolve()  # a Ray worker has another working directory
     space = load_space(config.space, config.for_parallel_run())
     try:
         with JobPool(config, ray_retries=0) as pool:
             with prepare(config.for_parallel_run()) as setup:  # raises what every trial would raise
-                env = setup.config.env
                 _require_evaluation(setup.config)
+                probed = replace(config, env=setup.config.env)
             with interrupt_on_stop_signals():
-                # A Ray worker has another working directory.
-                return _search(config, env, folder.resolve(), space, pool, command_line)
+                storage = open_storage(config.storage, folder)
+                study = _open_search(storage, folder.name, config, space)
+                runner = TrialRunner(probed, study.study_name, space, folder, command_line)
+                _search(study, runner, pool)
+                return _train_again(study, runner, storage, pool)
     except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
 
-def _search(
-    config: OptimizeConfig, env: EnvConfig, folder: Path, space: SearchSpace, pool: JobPool, command_line: str
-) -> SearchResult:
-    """Run the trials and the re-runs, and write the results after each of them, also after Ctrl-C.
-
-    :param config: as composed, which identifies the study.
-    :param env: the environment of the trials, whose open properties were probed.
-    """
-    storage = open_storage(config.storage, folder)
-    study = _open_search(storage, folder.name, config, space)
-    config = replace(config, env=env)
+def _search(study: Study, runner: TrialRunner, pool: JobPool) -> None:
+    """Run the trials of a search, and write its files, also after Ctrl-C."""
+    config, space, folder = runner.config, runner.space, runner.folder
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMAND_FILE, command_line + "\n")
-    runner = TrialRunner(config, study.study_name, space, folder, command_line)
+    write_text(folder / COMMAND_FILE, runner.command_line + "\n")
     if config.progress:
         reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
         print_note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
@@ -82,20 +75,38 @@ def _search(
     try:
         run_jobs(jobs, pool, config.progress)
         write_search_files(study, space, config, folder)
-        if not completed_trials(study, space):
-            reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
-            raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
-        candidates = select_candidates(study, space, config)
-        reruns = open_reruns(storage, folder.name, candidates, config)
-        runner = replace(runner, study_name=reruns.study_name, is_rerun=True)
-        jobs = TrialJobs(reruns, runner, len(counted_trials(reruns)), f"{folder.name}, re-runs of the best trials")
-        run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
         write_search_files(study, space, config, folder)
-        done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
-        progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
-        raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None
+        raise _interrupt(jobs) from None
+    if not completed_trials(study, space):
+        reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
+        raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
+
+
+def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: JobPool) -> SearchResult:
+    """Train the baseline and the best trials of a search again, compare them, and write the results.
+
+    :param study: the study of the search.
+    :param runner: what ran its trials.
+    """
+    config, space, folder = runner.config, runner.space, runner.folder
+    candidates = select_candidates(study, space, config)
+    reruns = open_reruns(storage, folder.name, candidates, config)
+    rerun_runner = RerunRunner(config, reruns.study_name, space, folder, runner.command_line)
+    n_reruns = len(counted_trials(reruns))
+    jobs = TrialJobs(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")
+    try:
+        run_jobs(jobs, pool, config.progress)
+    except KeyboardInterrupt:
+        raise _interrupt(jobs) from None
     return write_results(study, compare_candidates(reruns, candidates, space, config), config, folder)
+
+
+def _interrupt(jobs: TrialJobs) -> KeyboardInterrupt:
+    """Return the exception for Ctrl-C, which says how many trials of a study are finished."""
+    done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
+    progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
+    return KeyboardInterrupt(f"{progress}; run the same command again to resume.")
 
 
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:

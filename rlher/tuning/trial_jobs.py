@@ -120,11 +120,7 @@ def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
-        cells = (
-            f"{score.success:.1%}",
-            format_steps(score.steps, score.share_at_target),
-            f"{score.mean_reward:.2f}",
-        )
+        cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
     values = {key.rpartition(".")[2]: value for key, value in trial.params.items()}
     if RERUN_SEED in trial.user_attrs:
         values[RERUN_SEED] = trial.user_attrs[RERUN_SEED]

@@ -12,11 +12,11 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
 
-from rlher.config.training import CheckpointConfig
+from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
-from rlher.run.result import Status
+from rlher.run.result import RunResult, Status
 from rlher.training.evaluator import StopTraining
 from rlher.training.start import train_run
 from rlher.tuning.samplers import make_pruner
@@ -38,7 +38,6 @@ class TrialRunner:
     :param space: the parameters of a trial.
     :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
     :param command_line: command line of the search, for the run folders.
-    :param is_rerun: whether the trials are re-runs, see :mod:`rlher.tuning.reruns`.
     """
 
     config: OptimizeConfig
@@ -46,7 +45,6 @@ class TrialRunner:
     space: SearchSpace
     folder: Path
     command_line: str
-    is_rerun: bool = False
 
     def run_and_record(self, trial_id: int) -> None:
         """Run a trial that the command asked for, and record how it ended; print the traceback of one that raises."""
@@ -82,7 +80,7 @@ class TrialRunner:
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         config = self.config
         steps = itertools.count()
-        scores = [self._train(trial, seed_offset, steps) for seed_offset in self._seed_offsets(trial)]
+        scores = [self._train(trial, offset, steps) for offset in self._seed_offsets(trial)]
         score = mean_score(scores)
         episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
@@ -91,48 +89,49 @@ class TrialRunner:
         """Return what is added to the seed of the config for each of the trial's runs.
 
         A trial trains other seeds than earlier trials with the same parameters.
-
-        :raises optuna.TrialPruned: the re-run was not queued: two commands asked for the last one in the queue.
         """
-        if self.is_rerun:
-            if RERUN_SEED not in trial.user_attrs:
-                raise optuna.TrialPruned
-            first = RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]
-            return range(first, first + 1)
         earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
         return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
 
     def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
-        """Train the baseline with a trial's parameters on one seed.
+        """Train with a trial's parameters on one seed, and return the score of the run.
 
         :param steps: numbers of the trial's evaluations, for the pruner.
-        :return: the run's score; that of a re-run has the last model's success rate in the final evaluation.
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
-        logs = self.folder / (RERUNS_FOLDER if self.is_rerun else "trials") / str(trial.number)
-        config = apply_params(self.config.for_parallel_run(), trial.params)
-        config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
-        # An interrupted trial starts again from step 0, so it needs no checkpoints.
-        config = replace(config, checkpoint=CheckpointConfig(freq=None))
+        config = self._run_config(trial, seed_offset, "trials")
 
         def end_if_decided(rows: EvaluationRows) -> None:
             if self._is_decided(trial, steps, rows):
                 raise StopTraining
 
         try:
-            _, result = train_run(config, self.command_line, None if self.is_rerun else end_if_decided)
+            _, result = train_run(config, self.command_line, end_if_decided)
         finally:
-            if not self.is_rerun:  # the models of a hundred trials are gigabytes
-                for model in logs.rglob("*.zip"):
-                    model.unlink()
-        if not result.evaluations:
-            raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
+            for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
+                model.unlink()
         if result.status is Status.STOPPED and self.config.objective != "seconds":
             raise optuna.TrialPruned
-        score = score_run(result.evaluations, self.config.time_limit)
-        return score._replace(success=float(result.final["success_rate"])) if self.is_rerun else score
+        return self._score(result)
+
+    def _run_config(self, trial: Trial, seed_offset: int, folder: str) -> TrainConfig:
+        """Return the baseline's config with a trial's parameters, to train in a folder of the study's folder."""
+        config = apply_params(self.config.for_parallel_run(), trial.params)
+        logs = self.folder / folder / str(trial.number)
+        config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
+        # An interrupted trial starts again from step 0, so it needs no checkpoints.
+        return replace(config, checkpoint=CheckpointConfig(freq=None))
+
+    def _score(self, result: RunResult) -> Score:
+        """Return the score of a run.
+
+        :raises RunError: a callback ended it before its first evaluation.
+        """
+        if not result.evaluations:
+            raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
+        return score_run(result.evaluations, self.config.time_limit)
 
     def _is_decided(self, trial: Trial, steps: Iterator[int], rows: EvaluationRows) -> bool:
         """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.
@@ -146,3 +145,22 @@ class TrialRunner:
         trial.report(value, next(steps))
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()
+
+
+class RerunRunner(TrialRunner):
+    """Runs re-runs, see :mod:`rlher.tuning.reruns`: each trains one seed to its end, and keeps its models."""
+
+    def _seed_offsets(self, trial: Trial) -> range:
+        """Return what is added to the seed of the config.
+
+        :raises optuna.TrialPruned: the re-run was not queued: two commands asked for the last one in the queue.
+        """
+        if RERUN_SEED not in trial.user_attrs:
+            raise optuna.TrialPruned
+        first = RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]
+        return range(first, first + 1)
+
+    def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
+        """Train on one seed; the success rate of the score is that of the last model in the final evaluation."""
+        _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
+        return self._score(result)._replace(success=float(result.final["success_rate"]))

@@ -22,6 +22,7 @@ from rlher.tuning.reruns import BASELINE_NUMBER, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_jobs import fail_and_retry
+from rlher.tuning.trial_runner import RerunRunner
 from rlher.tuning.trials import RERUN_SEED, counted_trials, rank_trials
 from tests.support.small_search import run_here, small_search
 
@@ -90,7 +91,7 @@ def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
     storage = optuna.storages.InMemoryStorage()
     open_reruns(storage, "small", {2: {**baseline, "her.n_sampled_goal": 2}}, config)
     study = open_reruns(storage, "small", {BASELINE_NUMBER: baseline}, config)
-    run_here(study, replace(runner, config=config, is_rerun=True), runner.space, 2)
+    run_here(study, RerunRunner(**vars(replace(runner, config=config))), runner.space, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE, TrialState.PRUNED]
     (file,) = tmp_path.rglob("config.yaml")
     assert yaml.safe_load(file.read_text())["seed"] == 1_000_007
@@ -122,7 +123,7 @@ def test_commands_that_queue_reruns_at_once_train_each_once(
     assert len(study.trials) == 4
     study.ask(runner.space)  # another command lost it
     fail_and_retry(study, study.trials[0])
-    run_here(study, replace(runner, config=config, is_rerun=True), runner.space, 2)
+    run_here(study, RerunRunner(**vars(replace(runner, config=config))), runner.space, 2)
     completed = [trial.user_attrs[RERUN_SEED] for trial in study.trials if trial.state is TrialState.COMPLETE]
     assert sorted(completed) == [0, 1]
     assert [trial.state for trial in counted_trials(study)].count(TrialState.PRUNED) == 2
