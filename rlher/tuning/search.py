@@ -24,7 +24,7 @@ from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
 from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
-from rlher.tuning.samplers import make_pruner, make_sampler
+from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs

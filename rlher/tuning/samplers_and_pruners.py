@@ -8,7 +8,9 @@ from rlher.config.tuning import OptimizeConfig
 
 def make_sampler(name: str, seed: int) -> BaseSampler:
     """Return the sampler of ``sampler=``."""
-    return RandomSampler(seed) if name == "random" else TPESampler(seed=seed, multivariate=True, constant_liar=True)
+    if name == "random":
+        return RandomSampler(seed)
+    return TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
 def make_pruner(config: OptimizeConfig) -> BasePruner:
