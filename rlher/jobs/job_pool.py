@@ -118,7 +118,7 @@ def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
     """Run a job in a task of a Ray cluster, and wait for its end."""
     task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
     # Ray sends SIGINT to the task. A run ends after its step at the first one, and at once at a second one.
-    job.interrupt = cache(partial(ray.cancel, task))
+    job.interrupt = cache(partial(ray.cancel, task))  # cached, so that it is called only once
     job.kill = partial(ray.cancel, task, force=True)
     try:
         ray.get(task)

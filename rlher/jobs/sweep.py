@@ -145,8 +145,9 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     :return: the distinct runs, and whether Ctrl-C or SIGTERM ended the sweep early.
     :raises UserError: a config or the launcher cannot be used.
     """
-    config = compose(LauncherConfig, overrides[0])
-    runs = compose_sweep(overrides)
+    configs = [compose(LauncherConfig, each) for each in overrides]
+    config = configs[0]
+    runs = distinct_runs(overrides, configs)
     for run in runs:
         folder = lookup.find_run(run.config)
         if folder and lookup.is_finished(folder):
@@ -177,15 +178,17 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     return runs, False
 
 
-def compose_sweep(overrides: Sequence[Mapping[str, Any]]) -> list[SweepRun]:
+def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[LauncherConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
     Of runs with the same experiment in the same folder, the first one counts.
+
+    :param overrides: those of each run.
+    :param configs: the config of each run.
     """
     common = set.intersection(*(set(override_words(each)) for each in overrides))
     runs: dict[str, SweepRun] = {}
-    for each in overrides:
-        config = compose(LauncherConfig, each)
+    for each, config in zip(overrides, configs, strict=True):
         all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
         words = override_words({key: value for key, value in each.items() if key not in LAUNCHER_KEYS})

@@ -8,14 +8,15 @@ from rlher.cli import flags, main
 from rlher.cli.command import Command
 from rlher.cli.commands import COMMANDS
 from rlher.config.command_flags import ListConfig
-from rlher.jobs.sweep import compose_sweep
+from rlher.jobs.sweep import distinct_runs
 
 
 def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    runs = compose_sweep(flags.parse("train", ["-m", *words]).combinations())
+    line = flags.parse("train", ["-m", *words])
+    runs = distinct_runs(line.combinations(), line.configs())
     assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [run.command_line for run in runs] == [
