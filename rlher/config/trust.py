@@ -60,21 +60,21 @@ def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool
 
 
 def _named_code(key: str, value: Any) -> list[Any]:
-    """Return what names modules or classes in the value of a key, or may do so.
-
-    Of a key that holds a list, such as ``env.wrappers``, any entry may be ``{module:Class: ...}``.
-    """
-    if key == "env.id":
-        return [value] if ":" in str(value) else []  # module:Id
-    known = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
-    if known is None:
+    """Return what names modules or classes in the value of a key, or may do so."""
+    if key == "env.id":  # it may be module:Id
+        return [value] if ":" in str(value) else []
+    name = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
+    if name is None:  # no other key names code
         return []
-    if takes_list(field := fields_that_name_code()[known]):
+    field = fields_that_name_code()[name]
+    if takes_list(field):  # such as env.wrappers, of which any entry may be {module:Class: ...}
         return [value] if value else []
-    below = key.removeprefix(known).lstrip(".")  # `her.goal_mix.module:name` sets an entry of a mapping
-    values = [below if ":" in below else None, *leaves(value)]
-    named = [code for code in values if code and not isinstance(code, int | float)]
-    return [code for code in named if ":" in str(code)] if "choices" in field.metadata else named
+    below = key.removeprefix(name).lstrip(".")
+    if ":" in below:  # her.goal_mix.module:name sets an entry of a mapping
+        return [below]
+    if "choices" in field.metadata:  # its other values are names of rlher
+        return [entry for entry in leaves(value) if ":" in str(entry)]
+    return [entry for entry in leaves(value) if entry and not isinstance(entry, int | float)]  # any text may name code
 
 
 # ------------------------------------------------------------------------------------------------ signatures
