@@ -4,7 +4,7 @@ The module may have the attributes of :data:`ATTRIBUTES`. If a plugin reuses a n
 """
 
 import functools
-from collections import ChainMap, UserDict
+from collections import UserDict
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -38,7 +38,11 @@ class Registry(UserDict):
     @functools.cached_property
     def data(self) -> dict[str, Any]:  # type: ignore[override]
         """All entries, rlher's first; a plugin cannot replace them."""
-        return {**self._own, **ChainMap(self._own, *plugin_values(self._attribute))}
+        entries = dict(self._own)
+        for added in plugin_values(self._attribute):
+            for name, entry in added.items():
+                entries.setdefault(name, entry)
+        return entries
 
 
 @functools.cache
@@ -48,7 +52,7 @@ def _plugins() -> tuple[Any, ...]:
         try:
             plugin = entry.load()
             for name, kind in ATTRIBUTES.items():
-                if not isinstance(getattr(plugin, name, kind()), kind):
+                if hasattr(plugin, name) and not isinstance(getattr(plugin, name), kind):
                     raise TypeError(f"{name} is not a {kind.__name__}")
         except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
