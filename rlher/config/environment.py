@@ -6,6 +6,9 @@ from typing import Any
 from rlher.config.key import code_key, config_key, result_key, section
 from rlher.core.errors import UserError
 
+STEP_TIMEOUT = 300.0
+"""Time limit of a step or reset in a worker process, in seconds, if ``env.step_timeout`` is null."""
+
 
 @dataclass
 class RelayConfig:
@@ -49,7 +52,7 @@ class EnvConfig:
     success_reward: float | None = result_key(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = result_key(None, "[low, high] reward of a step; null: unknown", length=2)
     step_timeout: float | None = config_key(
-        None, "seconds per step or reset in a subprocess; null: 300; 0: none", low=0
+        None, f"seconds per step or reset in a subprocess; null: {STEP_TIMEOUT:g}; 0: none", low=0
     )
     max_restarts: int = config_key(5, "replacements of worker processes without a finished episode in between", low=0)
     action_repeat: int = result_key(1, "environment steps per action, in training and evaluation", low=1)
@@ -80,7 +83,8 @@ class EnvConfig:
     @property
     def resolved_step_timeout(self) -> float | None:
         """Time limit of a step or reset in a worker process, in seconds; None: no limit."""
-        return 300.0 if self.step_timeout is None else self.step_timeout or None
+        seconds = STEP_TIMEOUT if self.step_timeout is None else self.step_timeout
+        return seconds or None
 
     @property
     def training_success_reward(self) -> float | None:
