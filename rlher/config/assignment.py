@@ -82,9 +82,9 @@ def _convert(value: Any, kind: Any) -> Any:
         return copy.deepcopy(value)
     if isinstance(kind, UnionType):  # `int | None`, or `list[int] | dict[str, list[int]]`
         first, other = get_args(kind)
-        if value is None and other is NoneType:
-            return None
-        return _convert(value, other if isinstance(value, Mapping) and other is not NoneType else first)
+        if other is NoneType:
+            return None if value is None else _convert(value, first)
+        return _convert(value, other if isinstance(value, Mapping) else first)
     if get_origin(kind) is dict:
         return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
     if value is None:

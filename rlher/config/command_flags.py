@@ -146,5 +146,8 @@ def split_named_folder(word: str) -> tuple[str, str]:
     if os.path.exists(word) or "=" not in word:
         return word, ""
     parts = word.split("=")
-    splits = [("=".join(parts[index:]), "=".join(parts[:index])) for index in range(1, len(parts))]
-    return next((split for split in splits if os.path.exists(split[0])), splits[0])
+    for n_name_parts in range(1, len(parts)):
+        folder = "=".join(parts[n_name_parts:])
+        if os.path.exists(folder):
+            return folder, "=".join(parts[:n_name_parts])
+    return "=".join(parts[1:]), parts[0]

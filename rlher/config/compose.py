@@ -30,8 +30,9 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_overrides(overrides)
     trust_code = trusts_code(values)
     config: Any = schema()
-    names = {field.name: field.metadata.get("default_name") for field in fields(config)}
-    algo, env = (str(values.pop(group)) if group in values else names.get(group) for group in ("algo", "env"))
+    default_names = {field.name: field.metadata.get("default_name") for field in fields(config)}
+    algo = values.pop("algo", default_names.get("algo"))
+    env = values.pop("env", default_names.get("env"))
     if algo and algo not in ALGORITHMS:
         known = ", ".join(names_in_group("algo"))
         raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")

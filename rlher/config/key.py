@@ -186,8 +186,9 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
     may_name_code = field.metadata.get("may_name_code")
     if choices and value not in choices and not (may_name_code and ":" in str(value)):
         or_code = ", nor module:name of your own" if may_name_code else ""
-        near = [choice for choice in choices if choice.endswith(str(value))] or choices  # tex: latex, and not text
-        raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{did_you_mean(str(value), near)}.")
+        longer = [choice for choice in choices if choice.endswith(str(value))]  # tex: latex, and not text
+        hint = did_you_mean(str(value), longer or choices)
+        raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{hint}.")
     if length is not None and isinstance(value, list) and len(value) != length:
         raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
     for entry in value if isinstance(value, list) else []:

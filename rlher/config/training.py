@@ -167,8 +167,9 @@ class LauncherConfig(TrainConfig):
 
         :raises UserError: the config says where the runs of a sweep are trained.
         """
+        defaults = LauncherConfig()
         for key in LAUNCHER_KEYS:
-            if getattr(self, key) != getattr(LauncherConfig, key):
+            if getattr(self, key) != getattr(defaults, key):
                 raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
         return self.for_run()
 
@@ -181,7 +182,7 @@ class ResumeConfig(TrainConfig):
     more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)
 
 
-LAUNCHER_KEYS = [field.name for field in fields(LauncherConfig) if field not in fields(TrainConfig)]
+LAUNCHER_KEYS = ("workers", "launcher", "ray_address")
 """Keys of a sweep that its runs do not have."""
 
 

@@ -29,8 +29,10 @@ def print_note(text: str) -> None:
 
 def format_seconds(seconds: float) -> str:
     """Return a rough duration: "40 s", "12 min", "3:05 h"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min" if seconds >= 120 else f"{seconds:.0f} s"
+    return f"{hours}:{minutes:02} h" if hours else f"{minutes} min"
 
 
 def can_redraw(stream: TextIO) -> bool:
