@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, fields_by_key
@@ -16,12 +16,14 @@ class Command:
     """A command of `rlher`.
 
     :param function: does the work with its config and the text of the command line; returns the exit code, None for 0.
+    :param schema: dataclass of its config keys.
     :param sweep: does the work for the overrides of all runs of a sweep (``-m``); None: ``function``, one by one.
     :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
     """
 
     name: str
     function: Callable[[Any, str], int | None]
+    schema: type
     sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
     make_config: Callable[[Mapping[str, Any]], Any] | None = None
 
@@ -30,14 +32,9 @@ class Command:
         """Its line in ``rlher --help``."""
         return (self.function.__doc__ or self.name).splitlines()[0].rstrip(".")
 
-    @functools.cached_property
-    def schema(self) -> type:
-        """The dataclass of its config keys."""
-        return get_type_hints(self.function)["config"]
-
     @property
     def flags(self) -> dict[str, Field]:
-        """Return its keys by flag, such as ``--seed``. Keys of a section have none."""
+        """Its keys by flag, such as ``--seed``. Keys of a section have none."""
         keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key))]
         return {"--" + key.name.replace("_", "-"): key for key in keys}
 

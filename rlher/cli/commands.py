@@ -1,9 +1,8 @@
 """The commands of `rlher`: :data:`COMMANDS`.
 
-The first line of a command's docstring is its summary in ``--help``, and the annotation of ``config`` is the schema of
-its config keys. ``command_line`` is the text of the command, which some write into a file. A command returns its exit
-code, or None for 0. What is slow to import (torch, Stable-Baselines3, Optuna) is imported inside a command, so that
-help and completion stay fast.
+The first line of a command's docstring is its summary in ``--help``. ``command_line`` is the text of the command, which
+some write into a file. A command returns its exit code, or None for 0. What is slow to import (torch,
+Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
 """
 
 import json
@@ -14,17 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
-from rlher.config.command_flags import (
-    CheckConfig,
-    CollectConfig,
-    CompareConfig,
-    EnjoyConfig,
-    EvaluateConfig,
-    ExportConfig,
-    ListConfig,
-    PlotConfig,
-    ReportConfig,
-)
+from rlher.config import command_flags
 from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig
 from rlher.config.tuning import OptimizeConfig
@@ -84,7 +73,7 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT_FILE)}))
     elif folders and not interrupted:
-        compare(CompareConfig(runs=folders), "")
+        compare(command_flags.CompareConfig(runs=folders), "")
     return EXIT_INTERRUPTED if interrupted else max(run.error.exit_code if run.error else 0 for run in runs)
 
 
@@ -110,7 +99,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
-def evaluate(config: EvaluateConfig, command_line: str) -> None:
+def evaluate(config: command_flags.EvaluateConfig, command_line: str) -> None:
     """Measure the success rate of a run, or of a pretrained agent.
 
     :raises UserError: the run, or a readable model in it, does not exist.
@@ -124,7 +113,7 @@ def evaluate(config: EvaluateConfig, command_line: str) -> None:
     print(json.dumps(summary) if config.json else format_summary(summary))
 
 
-def enjoy(config: EnjoyConfig, command_line: str) -> int:
+def enjoy(config: command_flags.EnjoyConfig, command_line: str) -> int:
     """Watch a run's agent, a controller or demonstrations, in a window or as a video.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
@@ -139,7 +128,7 @@ def enjoy(config: EnjoyConfig, command_line: str) -> int:
     return EXIT_FAILED if config.video and not video else 0
 
 
-def collect(config: CollectConfig, command_line: str) -> int:
+def collect(config: command_flags.CollectConfig, command_line: str) -> int:
     """Collect demonstrations from an agent or a controller as a Minari dataset.
 
     :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
@@ -157,7 +146,7 @@ def collect(config: CollectConfig, command_line: str) -> int:
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
-def export(config: ExportConfig, command_line: str) -> None:
+def export(config: command_flags.ExportConfig, command_line: str) -> None:
     """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
     from rlher.export import exporter
 
@@ -167,7 +156,7 @@ def export(config: ExportConfig, command_line: str) -> None:
     print_note(f"play it: {shlex.join(['python', '-P', script])}")
 
 
-def plot(config: PlotConfig, command_line: str) -> None:
+def plot(config: command_flags.PlotConfig, command_line: str) -> None:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
@@ -175,7 +164,7 @@ def plot(config: PlotConfig, command_line: str) -> None:
         print_line(name)
 
 
-def compare(config: CompareConfig, command_line: str) -> None:
+def compare(config: command_flags.CompareConfig, command_line: str) -> None:
     """Tabulate final success, probability of improvement and performance profiles of runs.
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
@@ -199,14 +188,14 @@ def compare(config: CompareConfig, command_line: str) -> None:
         print_line(name)
 
 
-def report(config: ReportConfig, command_line: str) -> None:
+def report(config: command_flags.ReportConfig, command_line: str) -> None:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
     print_line(str(write_report(config, command_line)))
 
 
-def check(config: CheckConfig, command_line: str) -> int:
+def check(config: command_flags.CheckConfig, command_line: str) -> int:
     """Check an environment against the contract of a goal environment.
 
     :return: exit code: 0 if training could start, else 1.
@@ -222,7 +211,7 @@ def check(config: CheckConfig, command_line: str) -> int:
     return EXIT_FAILED if result.errors else 0
 
 
-def list_names(config: ListConfig, command_line: str) -> None:
+def list_names(config: command_flags.ListConfig, command_line: str) -> None:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
@@ -250,23 +239,22 @@ def _print_check(result: "CheckResult") -> None:
     print("\n".join(lines))
 
 
-COMMANDS = Registry(
-    "COMMANDS",
-    {
-        "check": Command("check", check),
-        "collect": Command("collect", collect),
-        "compare": Command("compare", compare),
-        "enjoy": Command("enjoy", enjoy),
-        "evaluate": Command("evaluate", evaluate),
-        "export": Command("export", export),
-        "list": Command("list", list_names),
-        "optimize": Command("optimize", optimize),
-        "plot": Command("plot", plot),
-        "report": Command("report", report),
-        "resume": Command("resume", resume, make_config=resume_config),
-        "train": Command("train", train, sweep=train_multirun),
-    },
-)
+OWN_COMMANDS = [
+    Command("check", check, command_flags.CheckConfig),
+    Command("collect", collect, command_flags.CollectConfig),
+    Command("compare", compare, command_flags.CompareConfig),
+    Command("enjoy", enjoy, command_flags.EnjoyConfig),
+    Command("evaluate", evaluate, command_flags.EvaluateConfig),
+    Command("export", export, command_flags.ExportConfig),
+    Command("list", list_names, command_flags.ListConfig),
+    Command("optimize", optimize, OptimizeConfig),
+    Command("plot", plot, command_flags.PlotConfig),
+    Command("report", report, command_flags.ReportConfig),
+    Command("resume", resume, ResumeConfig, make_config=resume_config),
+    Command("train", train, LauncherConfig, sweep=train_multirun),
+]
+
+COMMANDS = Registry("COMMANDS", {command.name: command for command in OWN_COMMANDS})
 """Every command by name."""
 
 

@@ -39,6 +39,6 @@ def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatc
         seen.append(config.what)
         return codes[config.what]
 
-    monkeypatch.setitem(COMMANDS, "list", Command("list", run))
+    monkeypatch.setitem(COMMANDS, "list", Command("list", run, ListConfig))
     code = main.dispatch(["list", "-m", f"what={','.join(codes)}"])
     assert (seen, code) == (expected, max(codes.values()))

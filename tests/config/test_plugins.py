@@ -35,7 +35,7 @@ def greet(config: GreetConfig, command_line: str) -> int:
     print("greetings")
     return 0
 
-COMMANDS = {"greet": Command("greet", greet)}
+COMMANDS = {"greet": Command("greet", greet, GreetConfig)}
 ALGORITHMS = {
     "mine": Algorithm(MineConfig, "my_models:Mine", "my_models:Plain", "continuous"),
     "unused": Algorithm(MineConfig, "rlher.algos:DDPG", "my_models:Plain", "continuous"),
