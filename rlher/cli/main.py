@@ -16,7 +16,7 @@ from rlher.cli import completion
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import iter_keys, shown_value
 from rlher.core.console import print_note, warn
-from rlher.core.errors import ReportedError, UserError, did_you_mean, first_line, os_error_reason
+from rlher.core.errors import EXIT_FAILED, ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         warn(message)
-        return getattr(error, "exit_code", 1 if isinstance(error, OSError | MemoryError) else 2)
+        if isinstance(error, ReportedError):
+            return error.exit_code
+        return EXIT_FAILED if isinstance(error, OSError | MemoryError) else UserError.exit_code
 
 
 def dispatch(argv: list[str]) -> int:

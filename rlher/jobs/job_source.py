@@ -1,10 +1,9 @@
 """Where jobs come from: the interface of a sweep and of a search to the pool and the progress table."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass
@@ -44,7 +43,7 @@ class ProgressRow(NamedTuple):
     reason: str = ""
 
 
-class JobSource(ABC):
+class JobSource(Protocol):
     """Supplies jobs and the rows of their progress table.
 
     :ivar columns: headings of the table, the first two of name and state.
@@ -55,25 +54,20 @@ class JobSource(ABC):
     columns: Sequence[str]
     total: int
 
-    @abstractmethod
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the progress table as they are now."""
 
-    @abstractmethod
     def next_jobs(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now; called about once a second."""
 
-    @abstractmethod
     def on_end(self, owner: Any, error: BaseException | None) -> None:
         """Record the end of a job.
 
         :param error: what the function raised; WorkerLost if its worker died.
         """
 
-    @abstractmethod
     def on_interrupt(self) -> None:
         """Record that the running jobs were stopped."""
 
-    @abstractmethod
     def is_complete(self) -> bool:
         """Return whether there will be no more jobs; called while none is running."""
