@@ -72,8 +72,15 @@ class OptimizeConfig(LauncherConfig):
         return self.total_timesteps // self.eval.freq if self.eval.freq else DEFAULT_N_EVALUATIONS
 
     def validate(self) -> None:
-        """Raise UserError if the storage is not the address of a database. It may be a password: it is not printed."""
+        """Raise UserError if trials are shorter than the time to their first evaluation, or for an invalid storage."""
         super().validate()
+        freq = self.eval.freq or 1
+        if freq > self.total_timesteps:
+            raise UserError(
+                f"eval.freq={freq} is more than total_timesteps={self.total_timesteps}, so no trial would be evaluated;"
+                " use a smaller eval.freq, or eval.freq=null."
+            )
         if self.storage is not None and parse_address(self.storage) is None:
+            # It is not quoted, because it may be a password.
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")

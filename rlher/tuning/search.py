@@ -13,7 +13,6 @@ from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import compared_values
-from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -51,7 +50,6 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     try:
         with JobPool(config, ray_retries=0) as pool:
             with prepare(config.for_parallel_run()) as setup:  # raises what every trial would raise
-                _require_evaluation(setup.config)
                 probed = replace(config, env=setup.config.env)
             with interrupt_on_stop_signals():
                 storage = open_storage(config.storage, folder)
@@ -128,13 +126,3 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)
     return study
-
-
-def _require_evaluation(config: TrainConfig) -> None:
-    """Raise UserError if trials are shorter than the time to their first evaluation."""
-    freq = config.eval.freq
-    if freq is not None and freq > config.total_timesteps:
-        raise UserError(
-            f"eval.freq={freq} is more than total_timesteps={config.total_timesteps}, so no trial would be evaluated; "
-            "use a smaller eval.freq, or eval.freq=null."
-        )
