@@ -76,10 +76,8 @@ class OptimizeConfig(LauncherConfig):
         super().validate()
         freq = self.eval.freq or 1
         if freq > self.total_timesteps:
-            raise UserError(
-                f"eval.freq={freq} is more than total_timesteps={self.total_timesteps}, so no trial would be evaluated;"
-                " use a smaller eval.freq, or eval.freq=null."
-            )
+            problem = f"eval.freq={freq} is more than total_timesteps={self.total_timesteps}"
+            raise UserError(f"{problem}, so no trial would be evaluated; use a smaller eval.freq, or eval.freq=null.")
         if self.storage is not None and parse_address(self.storage) is None:
             # It is not quoted, because it may be a password.
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"

@@ -220,9 +220,8 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
     with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resuming takes it again
         pass
-    changes = {"run": str(folder)} | {
-        key: value
-        for key, field, value in iter_keys(config)
-        if {"experiment", "resume"}.isdisjoint(field.metadata["comparisons"])
-    }
+    changes: dict[str, Any] = {"run": str(folder)}
+    for key, field, value in iter_keys(config):
+        if {"experiment", "resume"}.isdisjoint(field.metadata["comparisons"]):
+            changes[key] = value
     return resume_run(resume_config(changes), command_line)

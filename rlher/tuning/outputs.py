@@ -128,10 +128,8 @@ def _conclusion(candidates: list[dict[str, Any]], config: OptimizeConfig) -> str
     if best["number"] == BASELINE_NUMBER:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best["is_better"] else "Not significantly better than the baseline"
-    return (
-        f"{start}: trial {best['number']} minus baseline, {measure} on {n_seeds} fresh seeds each: "
-        f"{format_gain(best['gain'])}, 95 % interval."
-    )
+    compared = f"trial {best['number']} minus baseline, {measure} on {n_seeds} fresh seeds each"
+    return f"{start}: {compared}: {format_gain(best['gain'])}, 95 % interval."
 
 
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import sqlalchemy.exc
 import tenacity
 from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import Study
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
 
 from rlher.config.key import changed_values
 from rlher.config.tuning import hide_password
@@ -107,14 +107,10 @@ def _may_succeed_later(error: BaseException | None) -> bool:
     """Return whether a call may succeed if it is repeated: the server was away, or another process locked the file."""
     if isinstance(error, (StorageInternalError, UserError)):
         return _may_succeed_later(error.__cause__)
-    if isinstance(error, sqlalchemy.exc.OperationalError) and isinstance(error.orig, sqlite3.Error):
+    if isinstance(error, OperationalError) and isinstance(error.orig, sqlite3.Error):
         return "locked" in str(error.orig)  # by another process; SQLite has no server that could be away
-    return isinstance(
-        error,
-        sqlalchemy.exc.OperationalError
-        | sqlalchemy.exc.InterfaceError
-        | sqlalchemy.exc.PendingRollbackError,  # raised when Optuna continues a transaction of a lost connection
-    )
+    # PendingRollbackError is raised when Optuna continues a transaction of a lost connection.
+    return isinstance(error, OperationalError | InterfaceError | PendingRollbackError)
 
 
 def _warn_once(state: tenacity.RetryCallState) -> None:

@@ -115,23 +115,20 @@ def count_unstarted(study: Study, total: int) -> int:
 
 def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
     """Return the row of the progress table. Its score is "–" until the trial is complete."""
-    is_finished = trial.state.is_finished()
+    name = f"trial {trial.number}"
+    state = trial.state.name.lower()
+    done = trial.state.is_finished()
     reported = list(trial.intermediate_values.values())
-    cells: tuple[str, ...] = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
+    cells = (f"{reported[-1]:.0%} now" if reported else "–", "–", "–")
     if has_score(trial):
         score = score_of(trial)
         cells = (f"{score.success:.1%}", format_steps(score.steps, score.share_at_target), f"{score.mean_reward:.2f}")
     values = {key.rpartition(".")[2]: value for key, value in trial.params.items()}
     if RERUN_SEED in trial.user_attrs:
         values[RERUN_SEED] = trial.user_attrs[RERUN_SEED]
-    parameters = " ".join(f"{name}={format_value(value)}" for name, value in values.items())
+    params = " ".join(f"{name}={format_value(value)}" for name, value in values.items())
     reason = failure_reason(trial) if trial.state is TrialState.FAIL else ""
-    state = trial.state.name.lower()
-    progress = float(is_finished)
-    name = f"trial {trial.number}"
-    return ProgressRow(
-        name, state, (*cells, parameters), in_table, is_printed=is_finished, progress=progress, reason=reason
-    )
+    return ProgressRow(name, state, (*cells, params), in_table, is_printed=done, progress=float(done), reason=reason)
 
 
 # ---------------------------------------------------------------------------------------- the life of a trial
