@@ -40,18 +40,17 @@ OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --help
 
 def program_help() -> str:
     """Return the text of ``rlher --help``."""
-    return "\n".join(
-        [
-            f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
-            "\nusage: rlher <command> [flags] [key=value ...]\n",
-            *(_entry(command.name, 10, command.summary) for command in COMMANDS.values()),
-            "\nexamples:",
-            *(f"  {example}" for example in EXAMPLES),
-            "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
-            "\n`rlher <command> --help` lists a command's flags, `--help-all` its keys as well. "
-            'Tab completion: eval "$(rlher -sc install=bash)"',
-        ]
-    )
+    lines = [
+        f"rlher {__version__}: goal-reaching agents with Hindsight Experience Replay",
+        "\nusage: rlher <command> [flags] [key=value ...]\n",
+        *(_entry(command.name, 10, command.summary) for command in COMMANDS.values()),
+        "\nexamples:",
+        *(f"  {example}" for example in EXAMPLES),
+        "\nRL Zoo's training lines work too: rlher --algo tqc --env parking-v0 -n 30000 --eval-freq 3000",
+        "\n`rlher <command> --help` lists a command's flags, `--help-all` its keys as well. "
+        'Tab completion: eval "$(rlher -sc install=bash)"',
+    ]
+    return "\n".join(lines)
 
 
 def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:

@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
         _discard_stdout()
         return 1
+    except ReportedError as error:
+        warn(str(error))
+        return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
@@ -53,8 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         warn(message)
-        if isinstance(error, ReportedError):
-            return error.exit_code
         return EXIT_FAILED if isinstance(error, OSError | MemoryError) else UserError.exit_code
 
 
@@ -126,8 +127,6 @@ def run_command(line: "CommandLine") -> int:
 
 def _explain(error: Exception) -> str | None:
     """Return the message for the user, or None if the exception is a bug."""
-    if isinstance(error, ReportedError):
-        return str(error)
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'stdout or a file'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):

@@ -127,17 +127,15 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
         names = [field.name for field in fields(ALGORITHMS[algo].config)]
         sb3_defaults |= NOT_IN_SB3 | {"net_arch": NET_ARCH_OF_SB3.get(algo, [256, 256])}
         defaults = {name: value for name, value in sb3_defaults.items() if name in names}
-    values: dict[str, Any] = {}
-    for name, value in entry.items():
-        values[str(name)] = parse_python_literal(value) if isinstance(value, str) else value
+    values = {str(name): parse_python_literal(value) for name, value in entry.items()}
     require_trusted_code(path, expand_overrides(to_config_keys(values)), trusts_code(overrides))
     return {"recipe": None, "normalize.enabled": False, **to_config_keys(defaults | values)}
 
 
-def parse_python_literal(text: str) -> Any:
+def parse_python_literal(text: Any) -> Any:
     """Return the value of a Python expression as RL Zoo writes it, such as ``dict(net_arch=[64, 64])``.
 
-    Names and all other expressions stay text. Nothing is executed.
+    Names and all other expressions stay text, and what is not text stays as it is. Nothing is executed.
     """
     try:
         return _value(ast.parse(text, mode="eval").body)
