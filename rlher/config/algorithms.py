@@ -1,8 +1,8 @@
 """The algorithms: the classes of each, and its config keys with their defaults.
 
-To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``ALGORITHMS``. The value
-of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless ``to=`` of the key says
-otherwise. Nothing here imports torch.
+To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``OWN_ALGORITHMS``. The
+value of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless ``to=`` of the
+key says otherwise. Nothing here imports torch.
 """
 
 from dataclasses import dataclass
@@ -177,14 +177,13 @@ def algorithm_of(path: str) -> str:
     raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
 
 
-ALGORITHMS = Registry(
-    "ALGORITHMS",
-    {
-        "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
-        "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
-        "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
-        "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
-        "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
-    },
-)
+OWN_ALGORITHMS = {
+    "dqn": Algorithm(DQNConfig, "rlher.algos.dqn:DQN", "stable_baselines3:DQN", "discrete"),
+    "sac": Algorithm(SACConfig, "rlher.algos.sac:SAC", "stable_baselines3:SAC", "continuous"),
+    "td3": Algorithm(TD3Config, "rlher.algos.td3:TD3", "stable_baselines3:TD3", "continuous"),
+    "ddpg": Algorithm(DDPGConfig, "rlher.algos.td3:DDPG", "stable_baselines3:DDPG", "continuous"),
+    "tqc": Algorithm(TQCConfig, "rlher.algos.tqc:TQC", "sb3_contrib:TQC", "continuous"),
+}
+
+ALGORITHMS = Registry("ALGORITHMS", OWN_ALGORITHMS)
 """Every algorithm, by the name that ``algo=`` takes."""

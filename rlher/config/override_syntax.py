@@ -61,9 +61,8 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
         (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
             return override.value()
-        values = SweepValues(
-            parser.parse_override(f"{key}={each}").value() for each in override.sweep_string_iterator()
-        )
+        texts = override.sweep_string_iterator()
+        values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
     except OverrideParseException:
         if field and field.type == list[Any]:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"

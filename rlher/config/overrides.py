@@ -50,6 +50,4 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: algorithm_of(value), "algo.model": value}
-    if key in ("algo", "env"):
-        return {key: str(value)}
-    return {key: value}
+    return {key: str(value) if key in GROUPS else value}

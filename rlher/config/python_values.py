@@ -24,12 +24,9 @@ def config_value(value: Any) -> Any:
         return value
     name = getattr(value, "__qualname__", None)
     if name is None:
-        raise UserError(
-            f"a config cannot hold {type(value).__name__}; give a name, number, list or {{Class: arguments}}."
-        )
+        advice = "give a name, number, list or {Class: arguments}"
+        raise UserError(f"a config cannot hold {type(value).__name__}; {advice}.")
     if value.__module__ == "__main__" or not name.isidentifier():
-        raise UserError(
-            f"{name} cannot be imported by name, as evaluating or resuming the run must; "
-            "define it at the top level in a module of your own, not in the script or notebook that runs."
-        )
+        advice = "define it at the top level in a module of your own, not in the script or notebook that runs"
+        raise UserError(f"{name} cannot be imported by name, as evaluating or resuming the run must; {advice}.")
     return f"{value.__module__}:{name}"

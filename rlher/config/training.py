@@ -203,5 +203,4 @@ def fields_that_name_code() -> Mapping[str, Field]:
 
 def keys_excluded_from(comparison: Comparison) -> tuple[str, ...]:
     """Return the dotted keys of a training run whose values do not matter to a comparison."""
-    fields = all_train_fields()
-    return tuple(key for key, field in fields.items() if comparison not in field.metadata["comparisons"])
+    return tuple(key for key, field in all_train_fields().items() if comparison not in field.metadata["comparisons"])

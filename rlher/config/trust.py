@@ -34,10 +34,9 @@ class UntrustedCode(UserError):
     """A file that was not written here names code, or may name it; ``key`` is the config key that does."""
 
     def __init__(self, path: Path, key: str, value: Any) -> None:
-        super().__init__(
-            f"{path} may run any code by its {key}={value!r}. It was not written by a command in the current folder, "
-            "or it was changed since. Read that code, then add --trust-code (in Python trust_code=True)."
-        )
+        origin = "It was not written by a command in the current folder, or it was changed since."
+        advice = "Read that code, then add --trust-code (in Python trust_code=True)."
+        super().__init__(f"{path} may run any code by its {key}={value!r}. {origin} {advice}")
         self.key = key
 
 

@@ -11,7 +11,6 @@ import math
 import re
 import stat
 import zipfile
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +104,9 @@ class _Dumper(yaml.SafeDumper):
     """PyYAML's writer of plain values; it quotes texts that :class:`_Loader` would read as numbers."""
 
 
+_EXPONENT_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII)
 for _kind in (_Loader, _Dumper):
-    _kind.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII), list("-+0123456789")
-    )
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT_NUMBER, list("-+0123456789"))
 
 
 def dump_yaml(values: Any) -> str:
@@ -152,8 +150,10 @@ def _require_small(node: yaml.Node) -> None:
             raise ValueError("it holds an integer with hundreds of digits")
         if node.tag.endswith((":omap", ":pairs")):
             raise ValueError(f"it holds a value of the type {node.tag}")
-        pairs = chain(*node.value) if isinstance(node, yaml.MappingNode) else ()
-        stack += [(child, depth + 1) for child in (node.value if isinstance(node, yaml.SequenceNode) else pairs)]
+        if isinstance(node, yaml.SequenceNode):
+            stack += [(child, depth + 1) for child in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            stack += [(child, depth + 1) for pair in node.value for child in pair]
 
 
 def read_table(path: Path) -> "pd.DataFrame":

@@ -110,7 +110,6 @@ def parse_class(key: str, entry: Any) -> tuple[str, dict[str, Any]]:
     module, _, name = str(path).rpartition(":" if ":" in str(path) else ".")
     is_path = isinstance(path, str) and all(part.isidentifier() for part in (*module.split("."), name))
     if not is_path or not isinstance(kwargs, dict | None):
-        raise UserError(
-            f"{key}={entry!r} does not name a class; write module:Class or {{module:Class: {{key: value}}}}."
-        )
+        forms = "module:Class or {module:Class: {key: value}}"
+        raise UserError(f"{key}={entry!r} does not name a class; write {forms}.")
     return f"{module}:{name}", kwargs or {}
