@@ -25,7 +25,7 @@ from rlher.core.matplotlib_settings import SETTINGS
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import atomic_write, write_json, write_text
-from rlher.tuning.reruns import BASELINE_NUMBER, candidate_name, format_gain, table_row
+from rlher.tuning.reruns import BASELINE_NUMBER, Candidate, candidate_name, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RECIPE_FILE, TRIALS_FILE, VERDICT_FILE
@@ -58,13 +58,10 @@ class SearchResult:
         """Return the trials, the table of the candidates and the conclusion as lines of text."""
         trials = self.verdict["trials"]
         counts = ", ".join(f"{number} {state}" for state, number in trials.items())
-        lines = [f"{sum(trials.values())} trials: {counts}"]
         rows = [table_row(candidate) for candidate in self.verdict["candidates"]]
-        if rows:
-            header = list(rows[0])
-            cells = [list(row.values()) for row in rows]
-            lines += text_table(header, cells, output_width()).splitlines()
-        return [*lines, self.conclusion, f"written to {self.folder}"]
+        cells = [list(row.values()) for row in rows]
+        table = text_table(list(rows[0]), cells, output_width()).splitlines() if rows else []
+        return [f"{sum(trials.values())} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
 
 
 def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
@@ -81,7 +78,7 @@ def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig,
         _write_recipe(best.params, [comment], config, folder)
 
 
-def write_results(study: Study, candidates: list[dict[str, Any]], config: OptimizeConfig, folder: Path) -> SearchResult:
+def write_results(study: Study, candidates: list[Candidate], config: OptimizeConfig, folder: Path) -> SearchResult:
     """Write the recipe and the comparison with the baseline into the study's folder, and return the result.
 
     :param candidates: as :func:`rlher.tuning.reruns.compare_candidates` returns them.
@@ -118,7 +115,7 @@ def _write_recipe(params: Mapping[str, Any], comments: list[str], config: Optimi
     write_text(file, sign(text, folder))
 
 
-def _conclusion(candidates: list[dict[str, Any]], config: OptimizeConfig) -> str:
+def _conclusion(candidates: list[Candidate], config: OptimizeConfig) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not candidates:
         return "No comparison: re-runs failed; run the same command again to retry them."

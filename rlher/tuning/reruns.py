@@ -27,6 +27,9 @@ BASELINE_NUMBER = -1
 ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""
 
+Candidate = dict[str, Any]
+"""The object of a candidate in ``verdict.json``, see :func:`candidate_json`."""
+
 
 def candidate_name(number: int) -> str:
     """Return ``"baseline"`` or ``"trial 4"``."""
@@ -70,7 +73,7 @@ def _queued_reruns(study: Study) -> list[tuple[FrozenTrial, tuple[Any, Any]]]:
 
 def compare_candidates(
     reruns: Study, candidates: ParamsByCandidate, space: SearchSpace, config: OptimizeConfig
-) -> list[dict[str, Any]]:
+) -> list[Candidate]:
     """Return baseline and candidates as the objects of ``verdict.json``, best first.
 
     Candidates with fewer than two completed seeds are left out. The intervals hold simultaneously: the error of 5 % is
@@ -102,14 +105,12 @@ def compare_candidates(
     return sorted(compared, key=_rank, reverse=True)
 
 
-def _rank(candidate: Mapping[str, Any]) -> tuple[float, float, bool]:
+def _rank(candidate: Candidate) -> tuple[float, float, bool]:
     """Return the key by which candidates are sorted."""
     return candidate["gain"][0], -candidate["steps"], candidate["number"] == BASELINE_NUMBER
 
 
-def candidate_json(
-    number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]
-) -> dict[str, Any]:
+def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]) -> Candidate:
     """Return a candidate's object of ``verdict.json``.
 
     :param params: the trial's parameters; none for the baseline.
@@ -128,7 +129,7 @@ def candidate_json(
     }
 
 
-def table_row(candidate: Mapping[str, Any]) -> dict[str, str]:
+def table_row(candidate: Candidate) -> dict[str, str]:
     """Return the cells of a table, by column, for a candidate of ``verdict.json``."""
     number = candidate["number"]
     return {

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ class TrialRunner:
         episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
-    def _seed_offsets(self, trial: Trial) -> range:
+    def _seed_offsets(self, trial: Trial) -> Sequence[int]:
         """Return what is added to the seed of the config for each of the trial's runs.
 
         A trial trains other seeds than earlier trials with the same parameters.
@@ -150,15 +150,14 @@ class TrialRunner:
 class RerunRunner(TrialRunner):
     """Runs re-runs, see :mod:`rlher.tuning.reruns`: each trains one seed to its end, and keeps its models."""
 
-    def _seed_offsets(self, trial: Trial) -> range:
-        """Return what is added to the seed of the config.
+    def _seed_offsets(self, trial: Trial) -> Sequence[int]:
+        """Return what is added to the seed of the config for the trial's only run.
 
         :raises optuna.TrialPruned: the re-run was not queued: two commands asked for the last one in the queue.
         """
         if RERUN_SEED not in trial.user_attrs:
             raise optuna.TrialPruned
-        first = RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]
-        return range(first, first + 1)
+        return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
 
     def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
         """Train on one seed; the success rate of the score is that of the last model in the final evaluation."""
