@@ -45,7 +45,7 @@ def leaves(tree: Any) -> list[Any]:
     """Return the values in nested mappings and lists; a name ``module:name`` in a mapping counts as a value too."""
     if isinstance(tree, dict):
         code_names = [name for name in tree if ":" in str(name)]  # as in `her.goal_mix`
-        tree = [*code_names, *tree.values()]
-    if not isinstance(tree, list):
-        return [tree]
-    return [value for branch in tree for value in leaves(branch)]
+        return leaves([*code_names, *tree.values()])
+    if isinstance(tree, list):
+        return [value for branch in tree for value in leaves(branch)]
+    return [tree]
