@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any
 
-from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS
 from rlher.config.training import all_train_fields
@@ -42,9 +41,9 @@ class Command:
     def keys(self) -> dict[str, Field]:
         """Its config keys, with those of every algorithm and environment."""
         keys = fields_by_key(self.schema)
-        if "algo" in self.groups:
-            keys |= {key: field for key, field in all_train_fields().items() if key.startswith("algo.")}
-        return keys | (fields_by_key(EnvConfig, "env.") if "env" in self.groups else {})
+        sections = tuple(f"{group}." for group in self.groups)
+        keys |= {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
+        return keys
 
     @property
     def positional(self) -> Field | None:

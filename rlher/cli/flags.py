@@ -16,7 +16,7 @@ from rlher.config.command_flags import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
 from rlher.config.override_syntax import SweepValues, override_text, override_words, parse_flag, parse_override
-from rlher.config.overrides import GROUPS, SHORT_KEYS, names_in_group
+from rlher.config.overrides import SHORT_KEYS, groups_first, names_in_group
 from rlher.core.errors import UserError, did_you_mean
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
@@ -53,7 +53,7 @@ class CommandLine(NamedTuple):
         """Return the line as one would type it: a word for each override and for each positional word, no password."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
-        for key, value in sorted(self.overrides.items(), key=lambda pair: pair[0] not in GROUPS):
+        for key, value in groups_first(self.overrides.items()):
             if positional and key == positional.name:
                 words += map(str, value if isinstance(value, list) else [value])
             else:
@@ -73,11 +73,13 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         near = did_you_mean(flag, command.flags)
         raise UserError(f"`rlher {name}` has no flag {flag}{near}; RL Zoo's flags are translated in {RL_ZOO_PAGE}.")
     given = vars(namespace)
-    words, params, file = given.pop("words", []), given.pop("params", []), given.pop("conf_file", None)
-    is_sweep, prints_config = given.pop("multirun", False), bool(given.pop("cfg", False))
+    words = given.pop("words", [])
+    conf_file = given.pop("conf_file", None)
+    is_sweep = given.pop("multirun", False)
+    prints_config = given.pop("cfg", None) is not None
     if is_sweep and prints_config:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
-    hyperparameters, others = rl_zoo.translate_hyperparameters(params)
+    hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None: a group
@@ -87,8 +89,8 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     overrides = word_values | flag_values | hyperparameters
     if not is_sweep:
         _require_single_values(command, overrides)
-    if file:
-        overrides = rl_zoo.file_overrides(file, overrides) | overrides
+    if conf_file:
+        overrides = rl_zoo.file_overrides(conf_file, overrides) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config)
 
 

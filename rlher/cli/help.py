@@ -65,7 +65,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
         lines += [*examples, ""]
     lines.append("flags (each is a key too):")
     for flag, field in command.flags.items():
-        lines.append(_entry(flag, 18, f"{field.metadata['text']}{_default_and_choices(field, default_of(field))}"))
+        lines.append(_key_entry(flag, 18, field, default_of(field)))
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
@@ -74,7 +74,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
     if with_keys:
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
         for key, field, value in iter_keys(_config_for_help(command, argv)):
-            lines.append(_entry(key, 34, f"{field.metadata['text']}{_default_and_choices(field, value)}"))
+            lines.append(_key_entry(key, 34, field, value))
     return "\n".join([*lines, "", OTHER_FLAGS])
 
 
@@ -82,6 +82,15 @@ def _usage(positional: Field | None) -> str:
     if positional is None:
         return ""
     return " [<run or folder> ...]" if takes_list(positional) else f" [<{positional.name}>]"
+
+
+def _key_entry(name: str, size: int, field: Field, default: Any) -> str:
+    """Return the entry of a flag or key: its text, default and choices."""
+    details = [] if default in (None, "", []) else [override_text(default)]
+    if "choices" in field.metadata:
+        details.append(f"one of {', '.join(field.metadata['choices'])}")
+    text = field.metadata["text"]
+    return _entry(name, size, f"{text} ({'; '.join(details)})" if details else text)
 
 
 def _entry(name: str, size: int, text: str) -> str:
@@ -107,10 +116,3 @@ def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
     if "trust_code" in command.keys:
         overrides["trust_code"] = True  # help shows an environment's file, but runs no code of it
     return compose(command.schema, overrides)
-
-
-def _default_and_choices(field: Field, default: Any) -> str:
-    parts = [] if default in (None, "", []) else [override_text(default)]
-    if "choices" in field.metadata:
-        parts.append(f"one of {', '.join(field.metadata['choices'])}")
-    return f" ({'; '.join(parts)})" if parts else ""

@@ -1,7 +1,7 @@
 """Overrides: values by config key or short form, such as ``{"algo": "sac", "algo.gamma": 0.9}``."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
@@ -32,9 +32,14 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key, value in sorted(flatten_sections(overrides, all_train_fields()), key=lambda pair: pair[0] not in GROUPS):
+    for key, value in groups_first(flatten_sections(overrides, all_train_fields())):
         values |= _replace_short_form(key, value)
     return values
+
+
+def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the keys and values of overrides, those of groups first."""
+    return sorted(overrides, key=lambda override: override[0] not in GROUPS)
 
 
 def _replace_short_form(key: str, value: Any) -> dict[str, Any]:

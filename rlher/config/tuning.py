@@ -1,22 +1,18 @@
 """Config keys of `rlher optimize`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rlher.config.key import config_key
 from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
-if TYPE_CHECKING:
-    from sqlalchemy.engine import URL
-
-
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
 """What a study maximises, in words, by the value of ``objective``, a field of :class:`rlher.tuning.scoring.Score`."""
 
 
-def parse_address(text: str) -> "URL | None":
-    """Return the address of a database; None if the text is no address."""
+def parse_address(text: str) -> Any:
+    """Return the address of a database, a ``sqlalchemy.engine.URL``; None if the text is no address."""
     from sqlalchemy.engine import make_url  # takes a tenth of a second
 
     try:
@@ -36,7 +32,7 @@ def hide_password(text: str) -> str:
     address = parse_address(text)
     if address is None:
         return "***"
-    shown = address.set(query={}).render_as_string(hide_password=True)
+    shown: str = address.set(query={}).render_as_string(hide_password=True)
     return f"{shown}?***" if address.query else shown
 
 
