@@ -42,8 +42,7 @@ class Command:
         """Its config keys, with those of every algorithm and environment."""
         keys = fields_by_key(self.schema)
         sections = tuple(f"{group}." for group in self.groups)
-        keys |= {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
-        return keys
+        return keys | {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
 
     @property
     def positional(self) -> Field | None:

@@ -18,6 +18,9 @@ agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``
 other values.
 """
 
+Values = Mapping[str, Any]
+"""Values by dotted key."""
+
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's are below 2**32: this leaves 294 million for episodes and seeds that count up."""
 
@@ -152,9 +155,7 @@ def compared_values(config: Any, *comparisons: Comparison) -> dict[str, Any]:
     }
 
 
-def changed_values(
-    recorded: Mapping[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any]]:
+def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[str, tuple[Any, Any]]:
     """Return the recorded and the present value of each key in which they differ.
 
     A key that is not recorded was added to rlher later. Until then every run had its default.
@@ -189,11 +190,12 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
         longer = [choice for choice in choices if choice.endswith(str(value))]  # tex: latex, and not text
         hint = did_you_mean(str(value), longer or choices)
         raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{hint}.")
-    if length is not None and isinstance(value, list) and len(value) != length:
-        raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
-    for entry in value if isinstance(value, list) else []:
-        if entry is not None:
-            _validate_value(key, entry, field)
+    if isinstance(value, list):
+        if length is not None and len(value) != length:
+            raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
+        for entry in value:
+            if entry is not None:
+                _validate_value(key, entry, field)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{key}={value} is not a finite number.")

@@ -21,8 +21,10 @@ SHORT_KEYS = {"demos": "demos.path"}
 
 def names_in_group(group: str) -> list[str]:
     """Return the names that ``<group>=`` takes."""
-    if group in ("algo", "her"):
-        return sorted(ALGORITHMS if group == "algo" else [*HER_PRESETS, *STRATEGIES])
+    if group == "algo":
+        return sorted(ALGORITHMS)
+    if group == "her":
+        return sorted([*HER_PRESETS, *STRATEGIES])
     return list(conf_files(group))
 
 

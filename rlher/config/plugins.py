@@ -54,8 +54,7 @@ def _plugins() -> tuple[Any, ...]:
             for name, kind in ATTRIBUTES.items():
                 if hasattr(plugin, name) and not isinstance(getattr(plugin, name), kind):
                     raise TypeError(f"{name} is not a {kind.__name__}")
+            plugins.append(plugin)
         except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
-        else:
-            plugins.append(plugin)
     return tuple(plugins)

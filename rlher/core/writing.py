@@ -41,7 +41,8 @@ def remove_unfinished(folder: Path) -> None:
 def display_path(path: Path) -> Path:
     """Return a path as one would type it: relative to the current folder if it lies there, but no flag."""
     with contextlib.suppress(ValueError, OSError):
-        if not str(short := path.relative_to(Path.cwd())).startswith("-"):
+        short = path.relative_to(Path.cwd())
+        if not str(short).startswith("-"):
             return short
     return path
 

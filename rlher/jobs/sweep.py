@@ -118,7 +118,8 @@ class SweepJobs(JobSource):
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield waiting runs."""
-        for run in [run for run in self.runs if run.state == WAITING][:free]:
+        waiting = [run for run in self.runs if run.state == WAITING]
+        for run in waiting[:free]:
             run.state = RUNNING
             yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 
@@ -131,7 +132,8 @@ class SweepJobs(JobSource):
     def on_interrupt(self) -> None:
         """Mark the running runs as interrupted."""
         for run in self.runs:
-            run.state = Status.INTERRUPTED if run.state == RUNNING else run.state
+            if run.state == RUNNING:
+                run.state = Status.INTERRUPTED
 
     def is_complete(self) -> bool:
         """Return whether all runs have been started."""

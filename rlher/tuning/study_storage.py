@@ -9,7 +9,6 @@ import sqlite3
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import optuna
 import tenacity
@@ -20,7 +19,7 @@ from optuna.study import Study
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
 
-from rlher.config.key import changed_values
+from rlher.config.key import Values, changed_values
 from rlher.config.tuning import hide_password
 from rlher.core.console import format_seconds, warn
 from rlher.core.errors import UserError, describe_error, first_line, pip_install
@@ -141,11 +140,7 @@ retry_while_database_is_away = tenacity.retry(
 
 
 def open_study(
-    storage: BaseStorage,
-    name: str,
-    identity: dict[str, Any],
-    baseline: dict[str, Any] | None = None,
-    defaults: dict[str, Any] | None = None,
+    storage: BaseStorage, name: str, identity: Values, baseline: Values | None = None, defaults: Values | None = None
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
@@ -166,7 +161,7 @@ def open_study(
     stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)
     if stored is None:  # created now, or by a command that died at once
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued
-            study.enqueue_trial(baseline, user_attrs={BASELINE_ATTRIBUTE: True}, skip_if_exists=True)
+            study.enqueue_trial(dict(baseline), user_attrs={BASELINE_ATTRIBUTE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY_ATTRIBUTE, identity)
         return study, True
     if not isinstance(stored, dict):
