@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.cli.command import Command
 from rlher.config import command_flags
+from rlher.config.override_syntax import override_text
 from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig
 from rlher.config.tuning import OptimizeConfig
@@ -74,7 +75,8 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
                 print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT_FILE)}))
     elif folders and not interrupted:
         compare(command_flags.CompareConfig(runs=folders), "")
-    return EXIT_INTERRUPTED if interrupted else max(run.error.exit_code if run.error else 0 for run in runs)
+    codes = [run.error.exit_code if run.error else 0 for run in runs]
+    return EXIT_INTERRUPTED if interrupted else max(codes)
 
 
 def optimize(config: OptimizeConfig, command_line: str) -> int:
@@ -225,8 +227,6 @@ def list_names(config: command_flags.ListConfig, command_line: str) -> None:
 
 
 def _print_check(result: "CheckResult") -> None:
-    from rlher.config.override_syntax import override_text  # imports Hydra, which takes 0.1 s
-
     values = result.to_dict()
     keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}
     properties = values["spaces"] | keys

@@ -9,10 +9,9 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import rlher.core.gc_threshold
-from rlher.cli import completion
+from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import iter_keys, shown_value
 from rlher.core.console import print_note, warn
@@ -20,9 +19,6 @@ from rlher.core.errors import EXIT_FAILED, ReportedError, UserError, did_you_mea
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
-
-if TYPE_CHECKING:
-    from rlher.cli.flags import CommandLine
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
         _discard_stdout()
-        return 1
+        return EXIT_FAILED
     except ReportedError as error:
         warn(str(error))
         return error.exit_code
@@ -62,17 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def dispatch(argv: list[str]) -> int:
     """Find the command, run it and return its exit code."""
     if not argv or argv[0] in ("-h", "--help", "--help-all", "help"):
-        from rlher.cli.help import program_help
-
-        print(program_help())
+        print(help.program_help())
         return 0
     if argv[0] == "--version":
         print(f"rlher {rlher.__version__}")
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
-    from rlher.cli import flags, help
-
     name, *words = _with_command(argv)
     if name not in COMMANDS:
         if name.startswith("-") or "=" in name:
@@ -96,15 +88,15 @@ def _with_command(argv: list[str]) -> list[str]:
 
     RL Zoo's ``--algo sac --env X`` has no command, and ``train --resume`` is commonly what ``resume`` is here.
     """
-    flags = {word.partition("=")[0] for word in argv}
-    if argv[0].startswith("-") and flags & {"--algo", "--env"} and COMMANDS.keys().isdisjoint(argv):
-        return ["optimize" if "--n-trials" in flags else "train", *argv]
-    if argv[0] == "train" and "--resume" in flags:
+    given = {word.partition("=")[0] for word in argv}
+    if argv[0].startswith("-") and given & {"--algo", "--env"} and COMMANDS.keys().isdisjoint(argv):
+        return ["optimize" if "--n-trials" in given else "train", *argv]
+    if argv[0] == "train" and "--resume" in given:
         return ["resume", *(word.removeprefix("--resume=") for word in argv[1:] if word != "--resume")]
     return argv
 
 
-def run_command(line: "CommandLine") -> int:
+def run_command(line: flags.CommandLine) -> int:
     """Compose the config of a command and run it, for each config of a sweep; return the largest exit code.
 
     :raises UserError: the config is invalid.

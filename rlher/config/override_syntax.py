@@ -6,9 +6,6 @@ from dataclasses import Field
 from types import SimpleNamespace
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException, OverrideParseException
-
 from rlher.config.key import takes_list, takes_text
 from rlher.config.overrides import names_in_group
 from rlher.core.errors import UserError, first_line
@@ -54,6 +51,9 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
         return _text_value(text.strip("'\""))
     if _is_literal(text, field):
         return _text_value(text)
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
+    from hydra.errors import HydraException, OverrideParseException
+
     # Hydra asks for the names that env=glob(Fetch*) may match.
     loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
     parser = OverridesParser.create(loader)
