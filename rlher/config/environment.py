@@ -94,5 +94,6 @@ class EnvConfig:
     @property
     def training_reward_range(self) -> list[float | None] | None:
         """``reward_range`` of the training environments, ``reward_offset`` included."""
-        shift = self.reward_offset
-        return self.reward_range and [None if bound is None else bound + shift for bound in self.reward_range]
+        if self.reward_range is None:
+            return None
+        return [None if bound is None else bound + self.reward_offset for bound in self.reward_range]

@@ -94,7 +94,9 @@ def score_of(trial: FrozenTrial) -> Score:
 
 def format_steps(steps: float, share_at_target: float) -> str:
     """Return the steps to 90 % for a table: "–" if no run got there, "≥" before the mean if some did not."""
-    return f"{'≥' if share_at_target < 1 else ''}{steps:,.0f}" if share_at_target else "–"
+    if not share_at_target:
+        return "–"
+    return f"≥{steps:,.0f}" if share_at_target < 1 else f"{steps:,.0f}"
 
 
 def _mean(rows: EvaluationRows, column: str) -> float:

@@ -114,9 +114,10 @@ def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDi
     """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
     baseline_value = _baseline_value(key, config)
     if "choices" in leaf:
-        if not isinstance(leaf["choices"], list):
-            raise ValueError(f"{key}: choices={leaf['choices']!r} is not a list")
-        ends = leaf["choices"] + ([] if baseline_value in leaf["choices"] else [baseline_value])
+        choices = leaf["choices"]
+        if not isinstance(choices, list):
+            raise ValueError(f"{key}: choices={choices!r} is not a list")
+        ends = choices if baseline_value in choices else [*choices, baseline_value]
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
         distribution, ends = _range(key, leaf, baseline_value)
