@@ -1,7 +1,6 @@
 """What the fast updates of algorithms with an actor and Q critics share, and learning from demonstrations."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch as th
 
@@ -27,7 +26,7 @@ class ActorCritic(FastUpdate):
         *(*FastUpdate.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
         *("_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"),
     )
-    loss_options: Mapping[str, Any] = {"bc_weight": 0.0}
+    loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any
     critic_target: Any

@@ -1,8 +1,8 @@
 """The fast update: ``train`` and ``predict`` in place of Stable-Baselines3's, and what an algorithm defines."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch as th
@@ -80,7 +80,7 @@ class FastUpdate(GoalAlgorithm):
     """
 
     unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "optimizers", "_features")
-    loss_options: Mapping[str, Any] = {}
+    loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values that change nothing."""
     bc_weight: float = 0.0
     """Weight of the cloning loss; only an algorithm with an actor has one."""

@@ -1,7 +1,6 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import stable_baselines3
 import torch as th
@@ -24,11 +23,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     """
 
     unsaved = (*ActorCritic.unsaved, "_actor_target_params", "_target_policy_noise")
-    loss_options: Mapping[str, Any] = {
-        **ActorCritic.loss_options,
-        "action_l2": 0.0,
-        "target_policy_noise_schedule": "constant",
-    }
+    loss_options: ClassVar = {**ActorCritic.loss_options, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any

@@ -1,22 +1,25 @@
-"""The commands of `rlher`: :data:`COMMANDS`.
+"""The commands of `rlher`: :data:`COMMANDS`, and what a command is: :class:`Command`.
 
 The first line of a command's docstring is its summary in ``--help``. ``command_line`` is the text of the command, which
 some write into a file. A command returns its exit code, or None for 0. What is slow to import (torch,
 Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
 """
 
+import functools
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlher.cli.command import Command
 from rlher.config import command_flags
+from rlher.config.key import default_of, fields_by_key
 from rlher.config.override_syntax import override_text
+from rlher.config.overrides import GROUPS
 from rlher.config.plugins import Registry
-from rlher.config.training import LauncherConfig, ResumeConfig
+from rlher.config.training import LauncherConfig, ResumeConfig, all_train_fields
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
@@ -37,6 +40,51 @@ FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 """What is printed before a finding of `rlher check`, by its level."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `rlher`.
+
+    :param function: does the work with its config and the text of the command line; returns the exit code, None for 0.
+    :param schema: dataclass of its config keys.
+    :param sweep: does the work for the overrides of all runs of a sweep (``-m``); None: ``function``, one by one.
+    :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
+    """
+
+    name: str
+    function: Callable[[Any, str], int | None]
+    schema: type
+    sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
+    make_config: Callable[[Mapping[str, Any]], Any] | None = None
+
+    @property
+    def summary(self) -> str:
+        """Its line in ``rlher --help``."""
+        return (self.function.__doc__ or self.name).splitlines()[0].rstrip(".")
+
+    @property
+    def flags(self) -> dict[str, Field]:
+        """Its keys by flag, such as ``--seed``. Keys of a section have none."""
+        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key))]
+        return {"--" + key.name.replace("_", "-"): key for key in keys}
+
+    @functools.cached_property
+    def keys(self) -> dict[str, Field]:
+        """Its config keys, with those of every algorithm and environment."""
+        keys = fields_by_key(self.schema)
+        sections = tuple(f"{group}." for group in self.groups)
+        return keys | {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
+
+    @property
+    def positional(self) -> Field | None:
+        """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
+        return next((key for key in fields(self.schema) if key.metadata.get("positional")), None)
+
+    @property
+    def groups(self) -> list[str]:
+        """Its config groups."""
+        return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
 def train(config: LauncherConfig, command_line: str) -> None:

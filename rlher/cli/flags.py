@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
-from rlher.cli.command import Command
-from rlher.cli.commands import COMMANDS, commands_with_key
+from rlher.cli.commands import COMMANDS, Command, commands_with_key
 from rlher.config.command_flags import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list

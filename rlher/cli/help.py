@@ -6,8 +6,7 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.command import Command
-from rlher.cli.commands import COMMANDS
+from rlher.cli.commands import COMMANDS, Command
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.key import default_of, iter_keys, takes_list

@@ -62,11 +62,7 @@ class OffPolicyConfig:
     )
     weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
-    learning_starts: int | None = key(
-        None,
-        "steps before the first update; null: 1000 or a quarter of the run; at least one episode per environment",
-        low=0,
-    )
+    learning_starts: int | None = key(None, "steps before the first update; null: 1000 or a quarter of the run", low=0)
     batch_size: int = key(256, "transitions per update", low=1)
     gamma: float = key(0.95, "discount factor", low=0, high=1)
     train_freq: int = key(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)

@@ -24,9 +24,7 @@ class EngineConfig:
 
     compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = result_key(
-        "auto",
-        "precision of the losses; auto: bf16 if the CPU has fast bf16 units and batch and a layer have at least 256",
-        choices=("float32", "bf16", "auto"),
+        "auto", "precision of the losses; auto: bf16 where it is faster", choices=("float32", "bf16", "auto")
     )
     overlap: bool = result_key(True, "update while the environments step")
 
@@ -60,10 +58,7 @@ class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
     freq: int | None = result_key(
-        10_000,
-        "steps between checkpoints, which truncate running episodes; null: no checkpoints at all",
-        low=1,
-        excluded_from=["grouping", "recipe"],
+        10_000, "steps between checkpoints; null: no checkpoints", low=1, excluded_from=["grouping", "recipe"]
     )
     minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -87,9 +82,7 @@ class TrainConfig:
     )
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
-        "auto",
-        "where environments run; auto: subproc if n_envs > 1 or engine.overlap, and there are cores for it",
-        choices=("auto", "dummy", "subproc"),
+        "auto", "where environments run; auto: subproc if there are cores for it", choices=("auto", "dummy", "subproc")
     )
     device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = config_key(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
@@ -105,9 +98,7 @@ class TrainConfig:
     )
     init_from: str | None = result_key(None, "run folder or model file to start from", excluded_from=["recipe"])
     callbacks: list[Any] = code_key(
-        [],
-        "callbacks of Stable-Baselines3: module:Class or {module:Class: {argument: value}}",
-        excluded_from=["resume"],
+        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", excluded_from=["resume"]
     )  # a run that a callback ended goes on without it
     trust_code: bool = config_key(
         False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True

@@ -43,9 +43,7 @@ class OptimizeConfig(LauncherConfig):
     n_trials: int = config_key(100, "trials of the study, summed over all workers", low=1)
     space: str = config_key("her", "search space: her, her_wide, algo, several with +, or a YAML file")
     objective: str = config_key(
-        "success",
-        "what to maximise; auc: area under the success curve; seconds: what is left of time_limit at 90 %",
-        choices=tuple(OBJECTIVES),
+        "success", "what to maximise; auc: mean success; seconds: left of time_limit at 90 %", choices=tuple(OBJECTIVES)
     )
     time_limit: float = config_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
     n_seeds: int = config_key(2, "training runs per trial, each with its own seed", low=1, high=1000)

@@ -248,11 +248,7 @@ class EnergyPriority(Priority):
         self.energy[episodes], self.computed_until[episodes] = state["energy"], state["computed_until"]
 
 
-PRIORITIES: dict[str, type[Priority]] = {
-    "uniform": UniformPriority,
-    "energy": EnergyPriority,
-    "td_error": TDErrorPriority,
-}
+PRIORITIES = {"uniform": UniformPriority, "energy": EnergyPriority, "td_error": TDErrorPriority}
 """Classes by the value of ``priority``."""
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlher.cli import flags, main
-from rlher.cli.command import Command
-from rlher.cli.commands import COMMANDS
+from rlher.cli.commands import COMMANDS, Command
 from rlher.config.command_flags import ListConfig
 from rlher.jobs.sweep import distinct_runs
 

@@ -11,7 +11,7 @@ PLUGIN = '''
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlher.cli.command import Command
+from rlher.cli.commands import Command
 from rlher.config.algorithms import Algorithm, DDPGConfig
 from rlher.config.key import result_key, section, with_default
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from rlher.cli.command import Command
-from rlher.cli.commands import COMMANDS
+from rlher.cli.commands import COMMANDS, Command
 from rlher.cli.main import main
 from rlher.config.key import fields_by_key
 from tests.support.fuzzing.checks import Violation, file_states, run_checked
