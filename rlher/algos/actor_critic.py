@@ -7,6 +7,7 @@ import torch as th
 from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
 from rlher.algos.networks import BatchedMLP
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
+from rlher.her import HerReplayBufferSamples
 
 
 class ActorCritic(FastUpdate):
@@ -14,9 +15,6 @@ class ActorCritic(FastUpdate):
 
     An algorithm defines the two losses, and in which order an update uses them.
 
-    :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
-        ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
-    :param random_action_hold: steps for which a random action is held.
     :param bc_weight: weight of the cloning loss in the actor's loss. The cloning loss is the mean squared distance of
         the actor's actions from those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
     :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
@@ -31,16 +29,7 @@ class ActorCritic(FastUpdate):
     critic: Any
     critic_target: Any
 
-    def __init__(
-        self,
-        *args: Any,
-        random_action: float = 0.0,
-        random_action_hold: int = 1,
-        bc_weight: float = 0.0,
-        q_filter: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        self.random_action, self.random_action_hold = random_action, random_action_hold
+    def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
         super().__init__(*args, **kwargs)
 
@@ -115,6 +104,13 @@ class ActorCritic(FastUpdate):
         return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
 
     # ------------------------------------------------------------------------------------- demonstrations
+
+    def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+        batch = super()._update_batch(samples)
+        rows = samples.demonstrations
+        if rows is None or not self.bc_weight:
+            return batch
+        return batch._replace(demonstrations=(batch.obs[rows], batch.actions[rows]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.

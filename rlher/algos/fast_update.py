@@ -82,8 +82,6 @@ class FastUpdate(GoalAlgorithm):
     unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "optimizers", "_features")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values that change nothing."""
-    bc_weight: float = 0.0
-    """Weight of the cloning loss; only an algorithm with an actor has one."""
     optimizers: list[th.optim.Optimizer]
     """All optimizers; ``train`` sets their learning rate."""
     _reads_only_vectors = False
@@ -168,16 +166,13 @@ class FastUpdate(GoalAlgorithm):
 
     def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
-        obs = self._features(samples.observations)
-        rows = samples.demonstrations if self.bc_weight else None
         return UpdateBatch(
-            obs=obs,
+            obs=self._features(samples.observations),
             actions=samples.actions,
             next_obs=self._features(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
-            demonstrations=None if rows is None else (obs[rows], samples.actions[rows]),
         )
 
     # ------------------------------------------------------------------------------------ parts of the losses

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -33,6 +34,9 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     model. Stable-Baselines3's own class, which can load it, ignores them.
 
     :param overlap: update while the environments step.
+    :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
+        ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
+    :param random_action_hold: steps for which a random action is held.
     """
 
     unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
@@ -43,18 +47,21 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     """Gradient steps that follow the steps so far and are not done yet; only with ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
-    random_action: float = 0.0
-    """Share of random actions; only an algorithm with an actor has this option and the next one."""
-    random_action_hold: int = 1
-    """Steps for which a random action is held."""
     random_action_source: RandomActions
     """Replaces some of the agent's actions."""
     env: Any  # set up by Stable-Baselines3, which declares that these three may be None
     replay_buffer: Any
     train_freq: Any
 
-    def __init__(self, *args: Any, overlap: bool = False, **kwargs: Any) -> None:
-        self.overlap = overlap
+    def __init__(
+        self,
+        *args: Any,
+        overlap: bool = False,
+        random_action: float = 0.0,
+        random_action_hold: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        self.overlap, self.random_action, self.random_action_hold = overlap, random_action, random_action_hold
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
@@ -185,7 +192,8 @@ class GoalAlgorithm(OffPolicyAlgorithm):
         """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
-            stored[env] = self.policy.scale_action(actions[env])
+            is_scaled = isinstance(self.action_space, spaces.Box)
+            stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]
         return actions, stored
 
     def _do_due_updates(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rlher.core.errors import UserError, did_you_mean
 
-Comparison = Literal["experiment", "grouping", "recipe", "resume"]
-"""Comparisons of the values of two runs.
+Purpose = Literal["experiment", "grouping", "recipe", "resume"]
+"""What the values of a run are used for, besides training.
 
 ``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run`; ``grouping``: tell
 agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with
@@ -56,21 +56,21 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key that cannot change results, such as those of speed, folders and display.
+    """Declare a config key whose value no :data:`Purpose` needs, such as those of speed, folders and display.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, "comparisons": (), **rules})
+    return _declare(default, {"text": text, "purposes": (), **rules})
 
 
-def result_key(default: Any, text: str, excluded_from: Sequence[Comparison] = (), **rules: Unpack[KeyRules]) -> Any:
+def result_key(default: Any, text: str, excluded_from: Sequence[Purpose] = (), **rules: Unpack[KeyRules]) -> Any:
     """Declare a key that changes what a training run learns or measures.
 
-    :param excluded_from: comparisons to which its value does not matter; it does to all others.
+    :param excluded_from: purposes for which its value does not matter; it does for all others.
     """
-    comparisons = [comparison for comparison in get_args(Comparison) if comparison not in excluded_from]
-    return _declare(default, {"text": text, "comparisons": comparisons, **rules})
+    purposes = [purpose for purpose in get_args(Purpose) if purpose not in excluded_from]
+    return _declare(default, {"text": text, "purposes": purposes, **rules})
 
 
 code_key = functools.partial(result_key, may_name_code=True)
@@ -143,15 +143,15 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def compared_values(config: Any, *comparisons: Comparison) -> dict[str, Any]:
-    """Return the values of a config by dotted key that matter to one of these comparisons.
+def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
+    """Return the values of a config by dotted key that matter for one of these purposes.
 
     :return: the values as JSON returns them, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if not set(comparisons).isdisjoint(field.metadata["comparisons"])
+        if not set(purposes).isdisjoint(field.metadata["purposes"])
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, Comparison, code_key, config_key, fields_by_key, result_key, section
+from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_key, config_key, fields_by_key, result_key, section
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -192,6 +192,6 @@ def fields_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
 
 
-def keys_excluded_from(comparison: Comparison) -> tuple[str, ...]:
-    """Return the dotted keys of a training run whose values do not matter to a comparison."""
-    return tuple(key for key, field in all_train_fields().items() if comparison not in field.metadata["comparisons"])
+def keys_excluded_from(purpose: Purpose) -> tuple[str, ...]:
+    """Return the dotted keys of a training run whose values do not matter for a purpose."""
+    return tuple(key for key, field in all_train_fields().items() if purpose not in field.metadata["purposes"])

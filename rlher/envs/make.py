@@ -11,7 +11,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.registration import entry_module, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
-from rlher.envs.success_info import SuccessInfo
+from rlher.envs.success_and_crash import SuccessInfo
 from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")

@@ -35,7 +35,7 @@ from rlher.envs import bit_flipping, relay, wrappers
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
-from rlher.envs.success_info import SUCCESS_KEYS
+from rlher.envs.success_and_crash import SUCCESS_KEYS
 from rlher.evaluation import metrics
 from rlher.evaluation.models import RunModel, make_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode

@@ -224,6 +224,6 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
         pass
     changes: dict[str, Any] = {"run": str(folder)}
     for key, field, value in iter_keys(config):
-        if {"experiment", "resume"}.isdisjoint(field.metadata["comparisons"]):
+        if {"experiment", "resume"}.isdisjoint(field.metadata["purposes"]):
             changes[key] = value
     return resume_run(resume_config(changes), command_line)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.envs.success_info import EPISODE_DIAGNOSTICS
+from rlher.envs.success_and_crash import EPISODE_DIAGNOSTICS
 from rlher.envs.vec_env import RestorableVecEnv
 
 SATURATED = 0.99
@@ -17,7 +17,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.success_info.SuccessInfo`. The third is the share of action entries at their
+    :class:`~rlher.envs.success_and_crash.SuccessInfo`. The third is the share of action entries at their
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 

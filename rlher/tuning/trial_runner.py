@@ -79,8 +79,8 @@ class TrialRunner:
         if trial.distributions != self.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         config = self.config
-        steps = itertools.count()
-        scores = [self._train(trial, offset, steps) for offset in self._seed_offsets(trial)]
+        report_numbers = itertools.count()
+        scores = [self._train(trial, offset, report_numbers) for offset in self._seed_offsets(trial)]
         score = mean_score(scores)
         episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
@@ -94,17 +94,17 @@ class TrialRunner:
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
         return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
 
-    def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
+    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
         """Train with a trial's parameters on one seed, and return the score of the run.
 
-        :param steps: numbers of the trial's evaluations, for the pruner.
+        :param report_numbers: numbers of the trial's evaluations, for the pruner.
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
         config = self._run_config(trial, seed_offset, "trials")
 
         def end_if_decided(rows: EvaluationRows) -> None:
-            if self._is_decided(trial, steps, rows):
+            if self._is_decided(trial, report_numbers, rows):
                 raise StopTraining
 
         try:
@@ -133,7 +133,7 @@ class TrialRunner:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return score_run(result.evaluations, self.config.time_limit)
 
-    def _is_decided(self, trial: Trial, steps: Iterator[int], rows: EvaluationRows) -> bool:
+    def _is_decided(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
         """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.
 
         With ``objective=seconds`` nothing is pruned: a run ends at the target, or when its time is up.
@@ -142,7 +142,7 @@ class TrialRunner:
             limit = self.config.time_limit
             return rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
         value = score_run(rows).auc if self.config.objective == "auc" else rows[-1]["success_rate"]
-        trial.report(value, next(steps))
+        trial.report(value, next(report_numbers))
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()
 
@@ -159,7 +159,7 @@ class RerunRunner(TrialRunner):
             raise optuna.TrialPruned
         return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
 
-    def _train(self, trial: Trial, seed_offset: int, steps: Iterator[int]) -> Score:
+    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
         """Train on one seed; the success rate of the score is that of the last model in the final evaluation."""
         _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))
