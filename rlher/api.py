@@ -23,9 +23,9 @@ from rlher.config.training import LauncherConfig, TrainConfig, all_train_fields
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
-from rlher.core.reading import finite_float, read_json_or_empty
+from rlher.core.reading import finite_float
 from rlher.run import lookup, run_folder
-from rlher.run.run_folder import RESULT_FILE
+from rlher.run.run_folder import read_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import train_run
 
@@ -64,15 +64,15 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The content of ``result.json``, such as ``status`` and ``success_rate``; empty while the run is trained."""
-        return read_json_or_empty(self.folder / RESULT_FILE)
+        return read_result(self.folder)
 
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.models import find_model
+        from rlher.evaluation.models import open_run_model
 
         with contextlib.closing(self.env()) as env:
-            return find_model(self._source).load(env)
+            return open_run_model(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -97,12 +97,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None: the one that was loaded.
         """
-        from rlher.evaluation.models import find_model
+        from rlher.evaluation.models import open_run_model
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(command_flags.EvaluateConfig, _overrides(vars(self._source) | keys))
-        return find_model(config).evaluate(episodes, seed)
+        return open_run_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.

@@ -4,13 +4,13 @@ from typing import Any, ClassVar
 
 import torch as th
 
-from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
+from rlher.algos.fast_update import FastAlgorithm, LoggedValues, UpdateBatch
 from rlher.algos.networks import BatchedMLP
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 from rlher.her import HerReplayBufferSamples
 
 
-class ActorCritic(FastUpdate):
+class ActorCritic(FastAlgorithm):
     """Gradients, optimizer steps and target networks of an actor and its critics.
 
     An algorithm defines the two losses, and in which order an update uses them.
@@ -21,7 +21,7 @@ class ActorCritic(FastUpdate):
     """
 
     unsaved = (
-        *(*FastUpdate.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
+        *(*FastAlgorithm.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
         *("_critic_optimizer", "_actor_optimizer", "_critic_grad_fn", "_actor_grad_fn"),
     )
     loss_options: ClassVar = {"bc_weight": 0.0}

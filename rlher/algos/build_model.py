@@ -17,7 +17,7 @@ from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.algos.training_loop import GoalAlgorithm
+from rlher.algos.training_loop import OverlapAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_fields
 from rlher.core.errors import ReportedError, UserError, first_line
@@ -57,7 +57,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
+def build_model(config: TrainConfig, venv: VecEnv) -> OverlapAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with resolved ``auto`` and null values.
@@ -85,7 +85,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> GoalAlgorithm:
     return _construct_model(config, venv, config.device, **arguments)
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> GoalAlgorithm:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlapAlgorithm:
     """Build a run's model to select actions only: its replay buffer holds a single transition."""
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
@@ -94,7 +94,7 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Goa
     return model
 
 
-def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> GoalAlgorithm:
+def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OverlapAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:
@@ -103,7 +103,7 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
     if isinstance(algo, ActorCriticConfig) and algo.layer_norm_critics:
         policy_class = with_layer_norm(policy_class)
     try:
-        # Stable-Baselines3's constructor calls `_setup_model` of our classes, see `FastUpdate`.
+        # Stable-Baselines3's constructor calls `_setup_model` of our classes, see `FastAlgorithm`.
         return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except ReportedError:
         raise

@@ -5,15 +5,15 @@ import stable_baselines3
 import torch as th
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastUpdate, LoggedValues, UpdateBatch
+from rlher.algos.fast_update import FastAlgorithm, LoggedValues, UpdateBatch
 from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 
-class DQN(FastUpdate, stable_baselines3.DQN):
+class DQN(FastAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    unsaved = (*FastUpdate.unsaved, "_params", "_optimizer", "_grad_fn")
+    unsaved = (*FastAlgorithm.unsaved, "_params", "_optimizer", "_grad_fn")
 
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""

@@ -11,7 +11,7 @@ from stable_baselines3.common.policies import BaseModel
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.target_q_bounds import Bounds
-from rlher.algos.training_loop import GoalAlgorithm
+from rlher.algos.training_loop import OverlapAlgorithm
 from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
@@ -62,7 +62,7 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastUpdate(GoalAlgorithm):
+class FastAlgorithm(OverlapAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
@@ -79,7 +79,7 @@ class FastUpdate(GoalAlgorithm):
         priority by TD error needs it.
     """
 
-    unsaved: Sequence[str] = (*GoalAlgorithm.unsaved, "optimizers", "_features")
+    unsaved: Sequence[str] = (*OverlapAlgorithm.unsaved, "optimizers", "_features")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values that change nothing."""
     optimizers: list[th.optim.Optimizer]

@@ -20,7 +20,7 @@ from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationN
 from rlher.core.workers import WorkerLost
 
 
-class GoalAlgorithm(OffPolicyAlgorithm):
+class OverlapAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
     With ``overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
@@ -199,7 +199,7 @@ class GoalAlgorithm(OffPolicyAlgorithm):
     def _do_due_updates(self) -> None:
         updates, self.updates_due = self.updates_due, 0
         if updates > 0:
-            self.train(gradient_steps=updates, batch_size=self.batch_size)  # `FastUpdate.train`
+            self.train(gradient_steps=updates, batch_size=self.batch_size)  # `FastAlgorithm.train`
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:

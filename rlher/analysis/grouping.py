@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
-from rlher.config.command_flags import RunsConfig, split_named_folder
+from rlher.config.command_flags import RunsConfig
 from rlher.config.training import keys_excluded_from
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
 from rlher.core.writing import display_path
+from rlher.run.lookup import split_named_folder
 from rlher.run.run_folder import CONFIG_FILE
 
 DEFAULT_BY = ("algo", "her")

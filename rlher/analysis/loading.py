@@ -20,10 +20,16 @@ from rlher.config.training import EvalConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
-from rlher.core.reading import finite_float, read_json_or_empty, read_table
+from rlher.core.reading import finite_float, read_table
 from rlher.evaluation.metrics import COLUMNS
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG_FILE, EVALUATIONS_FILE, RESULT_FILE, TRAINING_LOG_FILE, read_unvalidated_config
+from rlher.run.run_folder import (
+    CONFIG_FILE,
+    EVALUATIONS_FILE,
+    TRAINING_LOG_FILE,
+    read_result,
+    read_unvalidated_config,
+)
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
 """Runs in a checkout of rlher that are not the user's own."""
@@ -165,7 +171,7 @@ def read_run(folder: Path) -> LoadedRun:
     :raises OSError, UserError: a file cannot be read or is damaged.
     """
     config = _read_config(folder)
-    result = read_json_or_empty(folder / RESULT_FILE)
+    result = read_result(folder)
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")

@@ -25,7 +25,7 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, require_regular_file
 from rlher.core.writing import output_file
-from rlher.run.run_folder import METADATA_FILE, read_commands
+from rlher.run.run_folder import read_commands, read_metadata
 from rlher.tuning.study_folder import RECIPE_FILE, RERUNS_FOLDER, TRIALS_FILE, VERDICT_FILE, is_study
 
 X_COLUMN = "timesteps"
@@ -169,7 +169,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _values(run: LoadedRun) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     always_differ = ("started", "seed", "experiment")
-    metadata = read_json_or_empty(run.folder / METADATA_FILE)
+    metadata = read_metadata(run.folder)
     compared = {name: value for name, value in metadata.items() if name not in always_differ}
     values = run.values | dict(flatten({"meta": compared}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}

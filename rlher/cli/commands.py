@@ -110,17 +110,16 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
-    from rlher.core.reading import read_json_or_empty
     from rlher.jobs.sweep import train_sweep
     from rlher.run.result import Status
-    from rlher.run.run_folder import RESULT_FILE
+    from rlher.run.run_folder import read_result
 
     runs, interrupted = train_sweep(overrides)
     folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
     if runs[0].config.json:
         for run in runs:
             if run.folder:
-                print(json.dumps({"run": str(run.folder), **read_json_or_empty(run.folder / RESULT_FILE)}))
+                print(json.dumps({"run": str(run.folder), **read_result(run.folder)}))
     elif folders and not interrupted:
         compare(command_flags.CompareConfig(runs=folders), "")
     codes = [run.error.exit_code if run.error else 0 for run in runs]
@@ -155,9 +154,9 @@ def evaluate(config: command_flags.EvaluateConfig, command_line: str) -> None:
     :raises UserError: the run, or a readable model in it, does not exist.
     """
     from rlher.evaluation.metrics import format_summary
-    from rlher.evaluation.models import find_model
+    from rlher.evaluation.models import open_run_model
 
-    chosen = find_model(config)
+    chosen = open_run_model(config)
     print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
 from rlher.cli.commands import COMMANDS, Command, commands_with_key
-from rlher.config.command_flags import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
 from rlher.config.override_syntax import SweepValues, override_text, override_words, parse_flag, parse_override
 from rlher.config.overrides import SHORT_KEYS, groups_first, names_in_group
 from rlher.core.errors import UserError, did_you_mean
+from rlher.run.lookup import split_named_folder
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env_config
-from rlher.run.run_folder import RESULT_FILE
+from rlher.run.run_folder import read_result
 
 Row = dict[str, Any]
 
@@ -39,13 +39,12 @@ def strategies() -> Iterator[Row]:
 
 def agents() -> Iterator[Row]:
     """Yield one row per pretrained agent: its final success rate and the steps it was trained for."""
-    from rlher.core.reading import read_json_or_empty
     from rlher.run import lookup, run_folder
 
     for name in lookup.pretrained_agent_names():
         folder = lookup.pretrained_agent_folder(name)
         config = run_folder.read_config(folder)
-        best = read_json_or_empty(folder / RESULT_FILE)["best"]
+        best = read_result(folder)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}
 

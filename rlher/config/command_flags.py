@@ -1,6 +1,5 @@
 """Flags of the commands, apart from `rlher train` and `optimize`, as config keys: each flag is a key."""
 
-import os
 from dataclasses import dataclass
 
 from rlher.config.environment import EnvConfig
@@ -136,18 +135,3 @@ class ListConfig:
         None, "the list to print; null: all", choices=("algos", "envs", "strategies", "agents"), positional=True
     )
     json: bool = config_key(False, "print JSON on stdout")
-
-
-def split_named_folder(word: str) -> tuple[str, str]:
-    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
-
-    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
-    """
-    if os.path.exists(word) or "=" not in word:
-        return word, ""
-    parts = word.split("=")
-    for n_name_parts in range(1, len(parts)):
-        folder = "=".join(parts[n_name_parts:])
-        if os.path.exists(folder):
-            return folder, "=".join(parts[:n_name_parts])
-    return "=".join(parts[1:]), parts[0]

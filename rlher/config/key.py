@@ -13,7 +13,7 @@ from rlher.core.errors import UserError, did_you_mean
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
 """What the values of a run are used for, besides training.
 
-``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run`; ``grouping``: tell
+``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run_of_experiment`; ``grouping``: tell
 agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with
 other values.
 """

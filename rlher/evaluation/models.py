@@ -146,7 +146,7 @@ class RunModel:
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
-def find_model(config: PlayConfig) -> RunModel:
+def open_run_model(config: PlayConfig) -> RunModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.

@@ -28,12 +28,12 @@ BatchFutures = list[Future[list[Episode]]]
 """The episodes of each batch of an evaluation."""
 
 
-def wait_for_summary(evaluation: BatchFutures) -> Summary:
+def wait_for_summary(batches: BatchFutures) -> Summary:
     """Wait for the episodes and return their metrics.
 
     :raises RunError: the environment failed, or its processes were lost too often.
     """
-    return summarize([episode for batch in evaluation for episode in batch.result()])
+    return summarize([episode for batch in batches for episode in batch.result()])
 
 
 class EvaluationService:
@@ -50,7 +50,7 @@ class EvaluationService:
             report_progress(episode)
 
 
-class EvaluationWorkers:
+class EvaluationPool:
     """Plays evaluations of a training run in ``eval.workers`` processes, in this one if there are none.
 
     Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than

@@ -27,7 +27,7 @@ from rlher.config.training import TrainConfig
 from rlher.core.console import print_note
 from rlher.core.errors import require_package
 from rlher.core.nested import leaves
-from rlher.core.reading import finite_float, read_json_or_empty
+from rlher.core.reading import finite_float
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
 from rlher.core.writing import as_write_error, display_path, write_json
@@ -44,7 +44,7 @@ from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import load_onnx, write_onnx
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import RESULT_FILE, RunFolder, safe_name
+from rlher.run.run_folder import RunFolder, read_result, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
@@ -206,7 +206,7 @@ def _final_evaluation(chosen: RunModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.seed + FINAL_SEED_OFFSET
-    result = read_json_or_empty(chosen.run.folder / RESULT_FILE)
+    result = read_result(chosen.run.folder)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     recorded = summary if isinstance(summary, dict) else {}
     numbers = {name: value for name, value in recorded.items() if finite_float(value) is not None}

@@ -10,9 +10,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.key import compared_values
 from rlher.core.errors import as_read_error
 from rlher.core.nested import unflatten
-from rlher.core.reading import dump_yaml, read_json_or_empty
+from rlher.core.reading import dump_yaml
 from rlher.evaluation.metrics import format_cells
-from rlher.run.run_folder import METADATA_FILE, RunFolder, read_commands
+from rlher.run.run_folder import METADATA_FILE, RunFolder, read_commands, read_metadata
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -66,7 +66,7 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_json_or_empty(run.folder / METADATA_FILE)
+    meta = read_metadata(run.folder)
     with as_read_error(run.folder / METADATA_FILE):
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]

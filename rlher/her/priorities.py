@@ -3,7 +3,6 @@
 To add a priority, write a subclass of :class:`Priority` and enter it in :data:`PRIORITIES`.
 """
 
-import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import import_object
-from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
+from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage, to_ids
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -263,15 +262,11 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     what = f"sample of the priority {type(priority).__name__}"
     with as_run_error(what):
         returned = priority.sample(count, rng)
-    with contextlib.suppress(TypeError, ValueError):  # not two values, or not numbers
-        ids, weights = returned
-        ids = np.array(ids)
-        if ids.dtype.kind in "iu":
-            ids = ids.astype(np.int64)  # computing with ids overflows smaller types
-        weights = None if weights is None else np.array(weights, np.float64)
-        is_valid = ids.shape == (count,) and ids.dtype == np.int64 and priority.storage.is_stored(ids).all()
-        if is_valid and (weights is None or (weights.shape == (count,) and priority.uses_td_errors())):
-            return ids, weights
+    if isinstance(returned, tuple) and len(returned) == 2:
+        ids, weights = to_ids(returned[0], count), returned[1]
+        has_valid_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
+        if ids is not None and has_valid_weights and priority.storage.is_stored(ids).all():
+            return ids, None if weights is None else np.array(weights, np.float64)
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."

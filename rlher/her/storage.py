@@ -380,3 +380,10 @@ def copy_into(values: Any, array: NDArray) -> None:
     if values.shape != array.shape and np.squeeze(values).shape != np.squeeze(array).shape:
         raise ValueError(f"values of shape {values.shape} in place of {array.shape}")
     array[...] = values.reshape(array.shape)
+
+
+def to_ids(values: Any, count: int) -> Ids | None:
+    """Return what a user's code returned as (count,) ids, None if it is something else than integers of this shape."""
+    ids = np.asarray(values)
+    is_valid = ids.shape == (count,) and ids.dtype.kind in "iu"
+    return ids.astype(np.int64) if is_valid else None  # computing with ids overflows smaller types

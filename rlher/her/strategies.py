@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import bind_arguments, import_object
-from rlher.her.storage import DESIRED_GOAL, Ids, Storage
+from rlher.her.storage import DESIRED_GOAL, Ids, Storage, to_ids
 
 GoalIds = NDArray[np.int64]
 """(n,) goals: i is the goal achieved after transition i, and -1 - i the desired goal of transition i."""
@@ -235,18 +235,13 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     """
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
-        goal_ids = np.asarray(returned)
-    what = describe_value(returned)
-    if goal_ids.shape == (len(request),) and goal_ids.dtype.kind in "iu":
-        goal_ids = goal_ids.astype(np.int64)  # computing with ids overflows smaller types
-        is_valid = request.storage.is_stored(transitions_of(goal_ids))
-        if is_valid.all():
-            return goal_ids
-        what = f"ids of transitions that are not stored, such as {goal_ids[~is_valid][0]}"
+        goal_ids = to_ids(returned, len(request))
+    if goal_ids is not None and request.storage.is_stored(transitions_of(goal_ids)).all():
+        return goal_ids
     raise RunError(
-        f"the goal selection strategy {name} returned {what}; it must return one id of a stored transition for each of "
-        f"the {len(request)} requested goals. Those of an episode are from request.episode_first_ids to "
-        "request.episode_last_ids."
+        f"the goal selection strategy {name} returned {describe_value(returned)}; it must return one id of a stored "
+        f"transition for each of the {len(request)} requested goals. Those of an episode are from "
+        "request.episode_first_ids to request.episode_last_ids."
     )
 
 

@@ -23,14 +23,14 @@ from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.reading import read_json_or_empty, read_text_or_empty
+from rlher.core.reading import read_text_or_empty
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
-from rlher.run.run_folder import EVALUATIONS_FILE, RESULT_FILE, locked, safe_name
+from rlher.run.run_folder import EVALUATIONS_FILE, locked, read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import JOB_MODULES, train_run
@@ -64,7 +64,7 @@ class SweepRun:
     def folder(self) -> Path | None:
         """Its run folder, which the worker creates."""
         if self._folder is None and self.state != WAITING:
-            self._folder = lookup.find_run(self.config)
+            self._folder = lookup.find_run_of_experiment(self.config)
         return self._folder
 
     @property
@@ -83,7 +83,7 @@ class SweepRun:
         if self.folder is None:
             return {}
         if self.state is Status.FINISHED:
-            return read_json_or_empty(self.folder / RESULT_FILE)
+            return read_result(self.folder)
         rows = list(csv.DictReader(io.StringIO(read_text_or_empty(self.folder / EVALUATIONS_FILE))))
         return rows[-1] if rows else {}
 
@@ -151,7 +151,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     config = configs[0]
     runs = distinct_runs(overrides, configs)
     for run in runs:
-        folder = lookup.find_run(run.config)
+        folder = lookup.find_run_of_experiment(run.config)
         if folder and lookup.is_finished(folder):
             run.state = Status.FINISHED
     waiting = [run for run in runs if run.state == WAITING]
@@ -211,7 +211,7 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
     :raises UserError: it cannot be trained.
     :raises RunError: it failed.
     """
-    folder = lookup.find_run(config)
+    folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
     run, result = _resume(folder, config, command_line) if folder else train_run(config, command_line)

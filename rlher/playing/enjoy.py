@@ -13,7 +13,7 @@ from rlher.envs.make import make_env
 from rlher.envs.registration import render_modes
 from rlher.evaluation.rollout import play_episodes, track_episodes
 from rlher.evaluation.video import parse_grid, record_video, require_video_suffix
-from rlher.playing.episode_sources import find_source
+from rlher.playing.episode_sources import find_episode_source
 
 DEFAULT_EPISODES = 6
 
@@ -27,7 +27,7 @@ def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     if config.video:
         require_video_suffix(Path(config.video))
     grid = parse_grid(config.grid)
-    source = find_source(config)
+    source = find_episode_source(config)
     env_config = source.env_config
     path = Path(config.video or source.folder / "enjoy.mp4")
     window = config.video is None and grid is None and has_display() and "human" in render_modes(env_config)

@@ -9,10 +9,9 @@ from rlher.config.key import changed_values, compared_values, flat_values
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.reading import read_json_or_empty
 from rlher.run import run_folder
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG_FILE, METADATA_FILE, MODEL_FILES, RESULT_FILE, RunFolder
+from rlher.run.run_folder import CONFIG_FILE, METADATA_FILE, MODEL_FILES, RunFolder
 
 PRETRAINED_AGENTS = Path(__file__).parents[1] / "pretrained_agents"
 """Folder of the pretrained agents, by name: run folders with the weights of the policy alone."""
@@ -84,7 +83,7 @@ def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     return open_run(str(latest), logs, trust_code)
 
 
-def find_run(config: TrainConfig) -> Path | None:
+def find_run_of_experiment(config: TrainConfig) -> Path | None:
     """Return the folder of the run with the same experiment, seed included; None if there is none.
 
     If there are several, it is the finished one, or else the one that was started last.
@@ -93,7 +92,7 @@ def find_run(config: TrainConfig) -> Path | None:
     defaults = compared_values(config.defaults(), "experiment")
 
     def is_same(folder: Path) -> bool:
-        recorded = read_json_or_empty(folder / METADATA_FILE).get("experiment")
+        recorded = run_folder.read_metadata(folder).get("experiment")
         return isinstance(recorded, dict) and not changed_values(recorded, values, defaults)
 
     folders = _run_folders(Path(config.logs), config.env.label, config.algo.label)
@@ -103,7 +102,7 @@ def find_run(config: TrainConfig) -> Path | None:
 
 def is_finished(folder: Path) -> bool:
     """Return whether the run in a folder is finished, its final evaluation included."""
-    return read_json_or_empty(folder / RESULT_FILE).get("status") == Status.FINISHED
+    return run_folder.read_result(folder).get("status") == Status.FINISHED
 
 
 def _newest(logs: Path, env: str | None = None) -> Path | None:
@@ -134,6 +133,21 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
+
+
+def split_named_folder(word: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
+
+    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
+    """
+    if os.path.exists(word) or "=" not in word:
+        return word, ""
+    parts = word.split("=")
+    for n_name_parts in range(1, len(parts)):
+        folder = "=".join(parts[n_name_parts:])
+        if os.path.exists(folder):
+            return folder, "=".join(parts[:n_name_parts])
+    return "=".join(parts[1:]), parts[0]
 
 
 # ------------------------------------------------------------------------------------------------ pretrained agents

@@ -25,7 +25,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.nested import flatten_sections
-from rlher.core.reading import dump_yaml, read_text_or_empty, read_yaml
+from rlher.core.reading import dump_yaml, read_json_or_empty, read_text_or_empty, read_yaml
 from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
@@ -138,6 +138,16 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
             except UserError:
                 other_values[key] = value
     return config, other_values
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Return the content of ``result.json``, which was not checked; empty while the run is trained."""
+    return read_json_or_empty(folder / RESULT_FILE)
+
+
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """Return the content of ``meta.json``, which was not checked."""
+    return read_json_or_empty(folder / METADATA_FILE)
 
 
 def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:

@@ -12,7 +12,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.writing import write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows
-from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationWorkers, wait_for_summary
+from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
@@ -29,13 +29,13 @@ class StopTraining(Exception):
 class PendingEvaluation(NamedTuple):
     """An evaluation whose episodes are being played.
 
-    :param known: the columns of its row that are known already.
+    :param columns_at_start: the columns of its row that are known when it starts.
     :param model_content: content of the model's file.
     """
 
-    known: dict[str, Any]
+    columns_at_start: dict[str, Any]
     model_content: bytes
-    episodes: BatchFutures
+    batches: BatchFutures
 
 
 class Evaluator:
@@ -61,7 +61,7 @@ class Evaluator:
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
         self._model = model
-        self.workers = EvaluationWorkers(run.config)
+        self.workers = EvaluationPool(run.config)
         """Play the episodes; to be closed."""
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
@@ -87,15 +87,15 @@ class Evaluator:
 
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
-        known = {
+        columns_at_start = {
             "timesteps": self._model.num_timesteps,
             "updates": self._model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        episodes = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(known, model_content, episodes))
+        batches = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(columns_at_start, model_content, batches))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
@@ -103,7 +103,7 @@ class Evaluator:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._on_evaluation is not None
-        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].episodes)):
+        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].batches)):
             self._finish_oldest()
 
     def finish_pending(self, keep: int = 0) -> None:
@@ -116,8 +116,8 @@ class Evaluator:
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        known, model_content, episodes = self._pending.popleft()
-        values = {**wait_for_summary(episodes), **known}
+        columns_at_start, model_content, batches = self._pending.popleft()
+        values = {**wait_for_summary(batches), **columns_at_start}
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -143,7 +143,7 @@ class Evaluator:
 
         :return: the summary of the last model; that of the best one, with the step at which it was saved.
         """
-        episodes = self._run.config.eval.final_episodes
+        n_episodes = self._run.config.eval.final_episodes
         seed = self._run.config.eval.seed + FINAL_SEED_OFFSET
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
@@ -152,11 +152,11 @@ class Evaluator:
             best = {"timesteps": last_steps}
             self.best_model_content = last_model
             self.write_best_model()
-        last_episodes = best_episodes = self.workers.start(last_model, episodes, seed)
+        last_batches = best_batches = self.workers.start(last_model, n_episodes, seed)
         if self.best_model_content is not last_model:
-            best_episodes = self.workers.start(self.best_model_content, episodes, seed)
-        best = {**wait_for_summary(best_episodes), "timesteps": best["timesteps"]}
-        return wait_for_summary(last_episodes), best
+            best_batches = self.workers.start(self.best_model_content, n_episodes, seed)
+        best = {**wait_for_summary(best_batches), "timesteps": best["timesteps"]}
+        return wait_for_summary(last_batches), best
 
     def write_best_model(self) -> None:
         """Write the best model; without one, delete the file, which may be of steps that are done again."""

@@ -25,12 +25,12 @@ from rlher.config.training import TRACKERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
 from rlher.core.nested import flatten
-from rlher.core.reading import finite_float, read_json_or_empty
+from rlher.core.reading import finite_float
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
 from rlher.core.writing import atomic_write
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import METADATA_FILE, TRAINING_LOG_FILE, RunFolder
+from rlher.run.run_folder import TRAINING_LOG_FILE, RunFolder, read_metadata
 
 
 def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int = 0) -> Logger:
@@ -80,7 +80,7 @@ class WandbTracker:
 
         folder = str(run.folder)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        started = read_json_or_empty(run.folder / METADATA_FILE).get("started")
+        started = read_metadata(run.folder).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):

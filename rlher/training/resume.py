@@ -11,11 +11,19 @@ from rlher.config.key import changed_values, compared_values
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
-from rlher.core.reading import finite_float, read_json_or_empty, read_text_or_empty, require_safe_to_write
+from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
-from rlher.run.run_folder import COMMAND_FILE, CONFIG_FILE, METADATA_FILE, RESULT_FILE, RunFolder, read_commands
+from rlher.run.run_folder import (
+    COMMAND_FILE,
+    CONFIG_FILE,
+    METADATA_FILE,
+    RunFolder,
+    read_commands,
+    read_metadata,
+    read_result,
+)
 from rlher.training import checkpoint_folder
 from rlher.training.messages import print_header
 from rlher.training.start import start_fork_server_if_needed
@@ -102,7 +110,7 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     """
     last_step = run.config.total_timesteps
     finished = lookup.is_finished(run.folder)
-    if finished and (taken := finite_float(read_json_or_empty(run.folder / RESULT_FILE).get("timesteps"))):
+    if finished and (taken := finite_float(read_result(run.folder).get("timesteps"))):
         last_step = min(last_step, int(taken))  # a callback may have ended it earlier
     if finished and total <= last_step:
         raise UserError(
@@ -124,7 +132,7 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     earlier = read_commands(run.folder) or [f"# {line}" for line in recorded]
     run.write_config()
     write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command_line, ""]))
-    meta = read_json_or_empty(run.folder / METADATA_FILE)
+    meta = read_metadata(run.folder)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
