@@ -18,14 +18,6 @@ LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
 
 
-UPDATE_METHODS = {
-    *("setup_update", "update", "act", "loss", "critic_loss", "actor_loss", "aggregate_q_values"),
-    *("update_critics", "update_actor", "update_ent_coef", "update_targets", "with_random_inputs"),
-    *("q_values", "actor_q_values", "target_q_values", "clamp_target_q", "action_and_log_prob"),
-}
-"""Methods that only the fast update calls."""
-
-
 class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
@@ -203,13 +195,13 @@ class FastAlgorithm(OverlapAlgorithm):
 
 
 def _overridden_methods(model_class: type) -> list[str]:
-    """Return the methods of the fast update that a user's class overrides."""
-    overridden: set[str] = set()
-    for base in model_class.__mro__:
-        if base.__module__.startswith("rlher."):  # the classes before it are the user's
-            break
-        overridden |= vars(base).keys() & UPDATE_METHODS
-    return sorted(overridden)
+    """Return the methods of the fast update that a user's class overrides, without those that SB3 calls as well."""
+    bases = model_class.__mro__
+    first_own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
+    overridden = {name for base in bases[:first_own] for name in vars(base)}
+    of_update = {name for base in bases[first_own:] if issubclass(base, FastAlgorithm) for name in vars(base)}
+    called_by_sb3 = {name for base in bases[first_own:] if not issubclass(base, FastAlgorithm) for name in vars(base)}
+    return sorted(overridden & of_update - called_by_sb3)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

@@ -41,9 +41,6 @@ MAX_VALUE = 1e15
 REQUIRED_COLUMNS = ["timesteps", "success_rate"]
 """Columns of ``evaluations.csv`` without which a run is skipped."""
 
-STEPS_PER_SECOND = "steps_per_second"
-"""Column of the evaluations: environment steps over seconds since the previous evaluation."""
-
 LABEL_KEYS = ("algo", "env", "her")
 """Keys of a loaded config for labels; ``her`` is the strategy, or ``off`` without hindsight."""
 
@@ -53,7 +50,7 @@ class LoadedRun:
     """A run as far as it has been trained.
 
     :param values: its ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`; missing keys have their defaults.
-    :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``, with ``steps_per_second``.
+    :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``.
     :param result: its ``result.json``; empty while it is running.
     """
 
@@ -208,12 +205,7 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
         raise ValueError(f"{path.name} has no evaluation yet")
     if not rows["success_rate"].between(0, 1).all():
         raise ValueError(f"{path.name} has success rates outside [0, 1]")
-    rows = rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
-    if "wall_seconds" in rows:
-        steps = np.diff(rows["timesteps"], prepend=0)
-        seconds = np.diff(rows["wall_seconds"], prepend=0)
-        rows[STEPS_PER_SECOND] = steps / np.where(seconds > 0, seconds, np.nan)
-    return rows
+    return rows.drop_duplicates("timesteps", keep="last").sort_values("timesteps")
 
 
 def _numbers(table: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from rlher import __version__
 from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
-from rlher.analysis.loading import LABEL_KEYS, STEPS_PER_SECOND, LoadedRun, read_runs
+from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
 from rlher.config.command_flags import ReportConfig
@@ -32,7 +32,7 @@ X_COLUMN = "timesteps"
 Y_COLUMN = "success_rate"
 """Columns of the learning curves."""
 
-SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", STEPS_PER_SECOND, *DIAGNOSTICS)
+SMALL_CHARTS = ("mean_reward", "critic_loss", "actor_loss", "loss", *DIAGNOSTICS)
 """Columns drawn beside the success rate."""
 
 CLIP_PATTERNS = ("enjoy.mp4", "enjoy.gif", "clips/*.mp4", "clips/*.gif")

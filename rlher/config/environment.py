@@ -24,16 +24,6 @@ class RelayConfig:
 
 
 @dataclass
-class CameraConfig:
-    """MuJoCo's camera in videos and windows; null: the environment's own value, with all null its own camera."""
-
-    distance: float | None = config_key(None, "metres between the camera and the point it looks at", low=0)
-    azimuth: float | None = config_key(None, "degrees around the vertical axis")
-    elevation: float | None = config_key(None, "degrees to the horizontal plane; negative: from above")
-    lookat: list[float] | None = config_key(None, "x, y and z of the point it looks at", length=3)
-
-
-@dataclass
 class EnvConfig:
     """An environment; a property that is null is probed by playing a few random episodes."""
 
@@ -59,7 +49,7 @@ class EnvConfig:
     reward_offset: float = result_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     fall_height: float | None = result_key(None, "height of the goal below which an object has fallen in training")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
-    camera: CameraConfig = section(CameraConfig, "camera")
+    camera: dict[str, Any] = config_key({}, "MuJoCo's camera in videos: distance, azimuth, elevation, lookat")
 
     def validate(self) -> None:
         """Raise UserError for an argument of the environment that rlher sets itself."""

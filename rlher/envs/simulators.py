@@ -11,16 +11,14 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from ctypes.util import find_library
-from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.environment import CameraConfig
 from rlher.core.errors import UserError, first_line
 from rlher.core.machine import has_display
 
@@ -80,16 +78,14 @@ def correct_simulator(env: gym.Env) -> gym.Env:
 # --------------------------------------------------------------------------------------------------------------- MuJoCo
 
 
-def aim_mujoco_camera(env: gym.Env, camera: CameraConfig) -> None:
+def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
     """Replace the camera of a MuJoCo environment by a free one; without effect on other environments.
 
-    :param camera: without effect if all its values are None.
+    :param camera: attributes of MuJoCo's ``MjvCamera``; empty: the environment's own camera.
     """
-    values = {name: value for name, value in asdict(camera).items() if value is not None}
+    values = {name: np.asarray(value) for name, value in camera.items() if value is not None}
     if not values:
         return
-    if "lookat" in values:
-        values["lookat"] = np.asarray(values["lookat"])
     for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
         renderer = getattr(owner, "mujoco_renderer", None) if isinstance(owner, gym.Env) else None
         if renderer:

@@ -6,11 +6,8 @@ import zipfile
 
 import pytest
 import torch as th
-from stable_baselines3.common.policies import BasePolicy
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.fast_update import UPDATE_METHODS, FastAlgorithm
-from rlher.algos.training_loop import OverlapAlgorithm
 from tests.algos.test_faithful import require_same
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
@@ -46,11 +43,3 @@ def test_a_saved_model_has_nothing_to_unpickle_that_sb3s_has_not(name) -> None:
     pickled = {key for key, value in data.items() if isinstance(value, dict) and ":serialized:" in value}
     assert pickled <= vars(theirs(name)).keys()
     assert ALGORITHMS[name].load().load(file, env=model.env, device="cpu").overlap
-
-
-def test_the_methods_of_the_fast_update_are_those_that_sb3_does_not_call() -> None:
-    ours = [base for name in THEIRS for base in ALGORITHMS[name].load().__mro__ if issubclass(base, FastAlgorithm)]
-    defined = {method for base in ours for method in vars(base) if callable(getattr(base, method))}
-    called_anyway = {method for base in (OverlapAlgorithm, BasePolicy) for method in dir(base)}
-    helpers = {"pretrain", "compile_if_enabled"}
-    assert {method for method in defined - called_anyway if method[0] != "_"} - helpers == UPDATE_METHODS

@@ -45,7 +45,6 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
         ("wall", "critic_loss", 20, lambda x: 2 / x),
         ("updates", "critic_loss", 2000, lambda x: 200 / x),
         ("updates", "mean_reward", 2000, lambda x: 0.009 * x / 2 - 10),
-        ("wall", "steps_per_second", 20, lambda x: 50),
     ],
 )
 def test_every_axis(rlher, three_seeds: list[Path], x: str, y: str, last: float, expected: Callable) -> None:

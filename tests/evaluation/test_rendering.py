@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlher.config.environment import CameraConfig, EnvConfig
+from rlher.config.environment import EnvConfig
 from rlher.core.errors import UserError
 from rlher.envs import simulators
 from rlher.envs.make import make_env
@@ -21,7 +21,7 @@ from tests.support.video import is_blank, read_frames
 
 
 def test_the_camera_of_an_environment_is_set() -> None:
-    config = EnvConfig(id="AntMaze_UMaze-v5", success_key="success", camera=CameraConfig(24, lookat=[0, 0, 1]))
+    config = EnvConfig(id="AntMaze_UMaze-v5", success_key="success", camera={"distance": 24, "lookat": [0, 0, 1]})
     env = make_env(config, render_mode="rgb_array")
     renderer = env.unwrapped.ant_env.mujoco_renderer
     assert renderer.default_cam_config["distance"] == 24
