@@ -8,15 +8,13 @@ Stable-Baselines3, Optuna) is imported inside a command, so that help and comple
 import functools
 import json
 import shlex
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlher.config import command_flags
 from rlher.config.key import default_of, fields_by_key
-from rlher.config.override_syntax import override_text
 from rlher.config.overrides import GROUPS
 from rlher.config.plugins import Registry
 from rlher.config.training import LauncherConfig, ResumeConfig, all_train_fields
@@ -29,17 +27,11 @@ from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import JOB_MODULES, train_run
 
-if TYPE_CHECKING:
-    from rlher.envs.contract import CheckResult
-
 SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
 """What the workers of a search import."""
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
-
-MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
-"""What is printed before a finding of `rlher check`, by its level."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +248,7 @@ def check(config: command_flags.CheckConfig, command_line: str) -> int:
     if config.json:
         print(json.dumps(result.to_dict()))
     else:
-        _print_check(result)
+        print("\n".join(result.lines(output_width())))
     return EXIT_FAILED if result.errors else 0
 
 
@@ -271,19 +263,6 @@ def list_names(config: command_flags.ListConfig, command_line: str) -> None:
         for rows in filter(None, lists.values()):
             cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.values()] for row in rows]
             print(text_table(list(rows[0]), cells, output_width()) + "\n")
-
-
-def _print_check(result: "CheckResult") -> None:
-    values = result.to_dict()
-    keys = {f"env.{name}": override_text(value) for name, value in values["properties"].items()}
-    properties = values["spaces"] | keys
-    width = max(map(len, properties))
-    lines = [result.config.label, *(f"{name:<{width}}  {text}" for name, text in properties.items()), ""]
-    for finding in result.findings:
-        message = f"{MARKS[finding.level]} {finding.message}"
-        lines.append(textwrap.fill(message, output_width(), subsequent_indent="  "))
-    lines += ["", "training would be refused" if result.errors else "ready to train on"]
-    print("\n".join(lines))
 
 
 OWN_COMMANDS = [

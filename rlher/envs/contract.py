@@ -1,5 +1,6 @@
 """The contract check: whether an environment has the properties that HER relies on."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
@@ -10,11 +11,11 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
+from rlher.config.override_syntax import override_text
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
 from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, fill_from_rollout, probe_ends_on_success
-from rlher.envs.registration import supports_rgb_array
 from rlher.her.reward_and_done import REWARD_TOLERANCE, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
@@ -29,6 +30,10 @@ PROPERTIES = (
     *("crash_key", "goal_independent_reward"),
 )
 """Properties of an environment that are probed or declared."""
+
+
+MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
+"""What is printed before a finding, by its level."""
 
 
 class Finding(NamedTuple):
@@ -60,6 +65,19 @@ class CheckResult:
     def errors(self) -> list[Finding]:
         """Return the findings that forbid training."""
         return [finding for finding in self.findings if finding.level == "error"]
+
+    def lines(self, width: int) -> list[str]:
+        """Return the result as ``rlher check`` prints it.
+
+        :param width: characters per line of a finding.
+        """
+        properties = {f"env.{name}": override_text(getattr(self.config, name)) for name in PROPERTIES}
+        values = self.spaces | properties
+        name_width = max(map(len, values))
+        lines = [self.config.label, *(f"{name:<{name_width}}  {text}" for name, text in values.items()), ""]
+        for finding in self.findings:
+            lines.append(textwrap.fill(f"{MARKS[finding.level]} {finding.message}", width, subsequent_indent="  "))
+        return [*lines, "", "training would be refused" if self.errors else "ready to train on"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as ``rlher check --json`` prints it."""
@@ -130,8 +148,6 @@ def _check_interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:
     achieved, desired = shapes["achieved_goal"], shapes["desired_goal"]
     if achieved != desired:
         yield Finding("error", f"achieved_goal has shape {achieved}, desired_goal {desired}; give both the same shape.")
-    if not supports_rgb_array(env):
-        yield Finding("ok", "without the render mode rgb_array there are no videos")
     actions = env.action_space
     if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
         yield Finding("error", f"the action space is {type(actions).__name__}; use Box or Discrete.")

@@ -107,11 +107,6 @@ def entry_module(env_id: str) -> str:
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
 
-def supports_rgb_array(env: gym.Env) -> bool:
-    """Return whether an environment can return pictures of itself."""
-    return "rgb_array" in (env.metadata.get("render_modes") or ())
-
-
 def render_modes(config: EnvConfig) -> Sequence[str]:
     """Return the render modes that an environment's class declares, without building it.
 

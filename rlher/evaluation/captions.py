@@ -1,11 +1,10 @@
 """Captions under a picture in a video: episode, step, distance to the goal, and outcome."""
 
-import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from rlher.config.environment import EnvConfig
-from rlher.evaluation.rollout import Episode, Observation
+from rlher.evaluation.metrics import Episode
+from rlher.evaluation.rollout import Observation
 
 FONT_SIZE, LINE_HEIGHT, MARGIN = 13, 17, 6
 HEIGHT = 2 * LINE_HEIGHT + MARGIN
@@ -51,19 +50,7 @@ def _color_and_status(episode: Episode, is_over: bool) -> tuple[tuple[int, int, 
     return BACKGROUND, f"step {episode.length}"
 
 
-def distance_text(config: EnvConfig, env: gym.Env, observation: Observation) -> str:
-    """Return how far an observation is from its goal, as text.
-
-    That is the distance by ``compute_reward`` if the reward is a distance (parking), else the Euclidean distance of
-    achieved and desired goal.
-
-    :param config: its ``reward_range`` and ``success_reward`` are used.
-    :param env: its ``compute_reward`` is called.
-    """
-    achieved, desired = observation["achieved_goal"], observation["desired_goal"]
-    low, high = config.reward_range or (0.0, 0.0)
-    # No lower bound, and success already below the maximum: the reward is minus a distance.
-    if low is None and config.success_reward != high:
-        reward = env.get_wrapper_attr("compute_reward")(achieved, desired, {})
-        return f"distance {-float(reward):.2f}"
-    return f"distance {np.linalg.norm(np.subtract(achieved, desired, dtype=np.float64)):.3f}"
+def distance_text(observation: Observation) -> str:
+    """Return the Euclidean distance of an observation's achieved and desired goal, as text."""
+    difference = np.subtract(observation["achieved_goal"], observation["desired_goal"], dtype=np.float64)
+    return f"distance {np.linalg.norm(difference):.3f}"

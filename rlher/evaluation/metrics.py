@@ -3,21 +3,54 @@
 Columns of ``evaluations.csv``, keys of ``result.json``, axis labels, logs and model cards derive from this list.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rlher.core.stats import wilson
 
-if TYPE_CHECKING:
-    from rlher.evaluation.rollout import Episode
-
 Summary = dict[str, float | int | None]
 """Metric by name, the ends of the success rate's interval, and the number of episodes."""
 EvaluationRows = list[dict[str, Any]]
 """The rows of a run's ``evaluations.csv``, the newest last."""
+OnEvaluation = Callable[[EvaluationRows], None]
+"""A function that is called with the rows of all evaluations after each evaluation."""
+
+
+@dataclass
+class Episode:
+    """The result of one episode, or of its steps so far.
+
+    A step is one of the agent. With ``env.action_repeat`` it covers several steps of the environment, and has the
+    ``info`` of the last of them.
+
+    :param success: ``info["is_success"]`` at the last step, the measure of the HER literature.
+    :param reached: ``info["is_success"]`` at any step.
+    :param crashed: ``info["is_crash"]`` at any step; None if the environment does not report crashes.
+    :param reward: sum of the rewards, undiscounted.
+    :param length: number of steps.
+    """
+
+    seed: int
+    success: bool = False
+    reached: bool = False
+    crashed: bool | None = None
+    reward: float = 0.0
+    length: int = 0
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: ``"success"``, ``"crashed"``, ``"reached, then left"`` or ``"missed"``."""
+        if self.success:
+            return "success"
+        if self.crashed:
+            return "crashed"
+        return "reached, then left" if self.reached else "missed"
+
+    def __str__(self) -> str:
+        return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
 
 
 @dataclass(frozen=True)
@@ -25,7 +58,7 @@ class Metric:
     """One number about an evaluation: the mean of an attribute over its episodes.
 
     :param name: column of ``evaluations.csv`` and key of ``result.json``; that of a rate ends in ``_rate``.
-    :param attribute: attribute of :class:`~rlher.evaluation.rollout.Episode`; episodes where it is None do not count.
+    :param attribute: attribute of :class:`Episode`; episodes where it is None do not count.
     :param label: name in printed lines and tables.
     :param axis: axis label in plots, with the unit.
     :param decimals: digits after the decimal point in printed lines and tables.
@@ -42,7 +75,7 @@ class Metric:
         """Whether it lies in [0, 1] and is shown in per cent."""
         return self.name.endswith("_rate")
 
-    def compute(self, episodes: Sequence["Episode"]) -> float | None:
+    def compute(self, episodes: Sequence[Episode]) -> float | None:
         """Return the mean of the attribute, None if no episode has it."""
         values = [getattr(episode, self.attribute) for episode in episodes]
         known = [value for value in values if value is not None]
@@ -79,7 +112,7 @@ REQUIRED_KEYS = {*METRICS_BY_NAME, SUCCESS_LOW, SUCCESS_HIGH, "episodes"} - {"cr
 """Keys that every summary has with a number."""
 
 
-def summarize(episodes: Sequence["Episode"]) -> Summary:
+def summarize(episodes: Sequence[Episode]) -> Summary:
     """Return the metrics of at least one episode, as ``result.json`` holds them."""
     low, high = map(float, wilson(sum(episode.success for episode in episodes), len(episodes)))
     values = {metric.name: metric.compute(episodes) for metric in METRICS}

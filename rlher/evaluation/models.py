@@ -23,8 +23,8 @@ from rlher.core.errors import UserError
 from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.envs.make import make_env
 from rlher.envs.relay import add_hand_goal
-from rlher.evaluation.metrics import summarize
-from rlher.evaluation.rollout import Episode, OnStep, Policy, play_episodes, track_episodes
+from rlher.evaluation.metrics import Episode, summarize
+from rlher.evaluation.rollout import OnStep, Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODEL_FILES, RunFolder
 

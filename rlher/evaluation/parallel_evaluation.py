@@ -16,9 +16,8 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.restart_limit import RestartLimit
-from rlher.evaluation.metrics import Summary, summarize
+from rlher.evaluation.metrics import Episode, Summary, summarize
 from rlher.evaluation.models import play_model
-from rlher.evaluation.rollout import Episode
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
@@ -11,46 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rlher.core.console import can_redraw
 from rlher.core.rng import preserve_rng_state, set_random_seed
+from rlher.evaluation.metrics import Episode
 
 FINAL_SEED_OFFSET = 1_000_000
 """Added to ``eval.seed`` for the final evaluation, so that its episodes are not used to choose a model."""
 
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
-
-
-@dataclass
-class Episode:
-    """The result of one episode, or of its steps so far.
-
-    A step is one of the agent. With ``env.action_repeat`` it covers several steps of the environment, and has the
-    ``info`` of the last of them.
-
-    :param success: ``info["is_success"]`` at the last step, the measure of the HER literature.
-    :param reached: ``info["is_success"]`` at any step.
-    :param crashed: ``info["is_crash"]`` at any step; None if the environment does not report crashes.
-    :param reward: sum of the rewards, undiscounted.
-    :param length: number of steps.
-    """
-
-    seed: int
-    success: bool = False
-    reached: bool = False
-    crashed: bool | None = None
-    reward: float = 0.0
-    length: int = 0
-
-    @property
-    def outcome(self) -> str:
-        """How it ended: ``"success"``, ``"crashed"``, ``"reached, then left"`` or ``"missed"``."""
-        if self.success:
-            return "success"
-        if self.crashed:
-            return "crashed"
-        return "reached, then left" if self.reached else "missed"
-
-    def __str__(self) -> str:
-        return f"{self.outcome:<18} return {self.reward:8.2f}   {self.length:4d} steps"
 
 
 OnStep = Callable[[Episode, Observation, bool], None]

@@ -19,10 +19,10 @@ from rlher.config.environment import EnvConfig
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, first_line
 from rlher.core.writing import output_file
-from rlher.envs.registration import supports_rgb_array
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, distance_text
-from rlher.evaluation.rollout import Episode, Observation
+from rlher.evaluation.metrics import Episode
+from rlher.evaluation.rollout import Observation
 
 TILE_WIDTH, MAX_WIDTH = 480, 1920
 """Width of the picture of an episode, and of a page of them unless the user gives another, in pixels."""
@@ -67,14 +67,13 @@ class VideoRecorder:
     :param captions: whether there is a caption under it.
     """
 
-    def __init__(self, env: gym.Env, config: EnvConfig, width: int, captions: bool) -> None:
+    def __init__(self, env: gym.Env, width: int, captions: bool) -> None:
         self.failed = False
         self.episodes: list[list[bytes]] = []
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
         self.shape = (0, 0, 3)
         """Of a picture: height, width, channels."""
         self._env = env
-        self._config = config
         self._width = width
         self._captions = captions
 
@@ -96,7 +95,7 @@ class VideoRecorder:
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
-        if not supports_rgb_array(self._env):
+        if "rgb_array" not in (self._env.metadata.get("render_modes") or ()):
             raise UserError("the environment has no render_mode 'rgb_array'.")
         choose_mujoco_renderer()
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
@@ -104,8 +103,7 @@ class VideoRecorder:
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
         if not self._captions:
             return picture
-        distance = distance_text(self._config, self._env, observation)
-        return add_caption(picture, len(self.episodes), episode, is_over, distance)
+        return add_caption(picture, len(self.episodes), episode, is_over, distance_text(observation))
 
 
 @contextmanager
@@ -130,7 +128,7 @@ def record_video(
     columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(ceil(episodes / AUTO_COLUMNS), AUTO_ROWS))
     gaps = GAP * (columns - 1)
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
-    recorder = VideoRecorder(env, config, max((width - gaps) // columns, 1), captions)
+    recorder = VideoRecorder(env, max((width - gaps) // columns, 1), captions)
     yield recorder
     if recorder.episodes and not recorder.failed:
         fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action

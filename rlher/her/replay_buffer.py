@@ -174,10 +174,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self._priority_kwargs = dict(priority_kwargs or {})
         self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
-    def __repr__(self) -> str:
-        capacity = self.buffer_size * self.n_envs
-        return f"HerReplayBuffer({self.n_transitions:,} of {capacity:,} transitions, {self.n_envs} envs)"
-
     def _set_storage(self, storage: Storage) -> None:
         """Use a storage, with new priorities and statistics of rewards."""
         self.storage = storage

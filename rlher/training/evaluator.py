@@ -5,21 +5,17 @@ The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
 
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.core.writing import write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows
+from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, OnEvaluation
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import best_row, record_clip
-
-OnEvaluation = Callable[[EvaluationRows], None]
-"""A function that is called with the rows of all evaluations after each evaluation."""
 
 
 class StopTraining(Exception):

@@ -5,11 +5,11 @@ imports torch before the server is started, so that both import at the same time
 """
 
 import shutil
-from typing import TYPE_CHECKING
 
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
+from rlher.evaluation.metrics import OnEvaluation
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
@@ -20,12 +20,9 @@ WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evalua
 JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.stats")
 """What the workers of a sweep import, which train runs."""
 
-if TYPE_CHECKING:
-    from rlher.training.evaluator import OnEvaluation
-
 
 def train_run(
-    config: TrainConfig, command_line: str, on_evaluation: "OnEvaluation | None" = None
+    config: TrainConfig, command_line: str, on_evaluation: OnEvaluation | None = None
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 

@@ -9,12 +9,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
+from rlher.evaluation.metrics import OnEvaluation
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.evaluator import Evaluator, OnEvaluation, StopTraining
+from rlher.training.evaluator import Evaluator, StopTraining
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.messages import interruption_text, saved_models_text

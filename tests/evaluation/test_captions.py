@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from rlher.config.environment import EnvConfig
-from rlher.envs.make import make_env
 from rlher.evaluation import captions
-from rlher.evaluation.rollout import Episode
+from rlher.evaluation.metrics import Episode
 from tests.support.video import text_pixels
 
 
@@ -51,16 +49,6 @@ def test_the_outcome_has_a_colour_and_a_text() -> None:
     assert len({text_pixels(strip).tobytes() for strip in texts}) == 6
 
 
-def distance(config: EnvConfig) -> str:
-    env = make_env(config)
-    observation, _ = env.reset(seed=1)
-    return captions.distance_text(config, env, observation)
-
-
-def test_the_distance_to_the_goal_suits_the_environment() -> None:
-    assert distance(EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 6}, reward_range=[-1, 0])) == "distance 2.000"
-    parking = distance(EnvConfig(id="parking-v0", success_reward=-0.12, reward_range=[None, 0.0]))
-    assert parking.startswith("distance 0.")
-    reach = distance(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[-1.0, 0.0]))
-    assert 0.0 < float(reach.split()[1]) < 0.3, "in metres"
-    assert distance(EnvConfig(id="FetchReach-v4", success_reward=0.0, reward_range=[None, 0.0])) == reach
+def test_the_distance_to_the_goal_is_euclidean() -> None:
+    goals = {"achieved_goal": np.zeros(3), "desired_goal": np.array([0.3, 0.0, 0.4])}
+    assert captions.distance_text(goals) == "distance 0.500"

@@ -8,7 +8,8 @@ from hostile_envs import hostile
 from rlher.core.stats import wilson
 from rlher.envs.make import make_env
 from rlher.evaluation import metrics
-from rlher.evaluation.rollout import Episode, play_episodes
+from rlher.evaluation.metrics import Episode
+from rlher.evaluation.rollout import play_episodes
 
 
 class Scripted(gym.Env):
