@@ -1,1 +1,1 @@
-"""The config keys of every command, with types, defaults and ranges, and configs composed from files and overrides."""
+"""Declare the config keys of every command, and compose configs from files and overrides."""

@@ -1,8 +1,8 @@
-"""The algorithms: the classes of each, and its config keys with their defaults.
+"""The algorithms: their classes, and their config keys with defaults.
 
-To add an algorithm: a class in ``rlher/algos/``, and here a config dataclass and an entry of ``OWN_ALGORITHMS``. The
-value of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless ``to=`` of the
-key says otherwise. Nothing here imports torch.
+To add an algorithm, write a class in ``rlher/algos/``, and add a config dataclass and an entry of ``OWN_ALGORITHMS``
+here. The value of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless the
+key declares another ``to=``. This module does not import torch.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ ACTIVATIONS = {name.lower(): f"torch.nn:{name}" for name in ("ReLU", "Tanh", "EL
 class Algorithm:
     """An entry of ``ALGORITHMS``.
 
-    :param config: dataclass of its config keys.
+    :param config: dataclass of the algorithm's config keys.
     :param model_class: ``module:class`` of the model, with the fast update if the algorithm has one.
     :param sb3_class: ``module:class`` in Stable-Baselines3 or sb3-contrib.
-    :param actions: kind of its action space, ``"discrete"`` or ``"continuous"``.
+    :param actions: kind of action space, ``"discrete"`` or ``"continuous"``.
     """
 
     config: "type[OffPolicyConfig]"
@@ -77,11 +77,11 @@ class OffPolicyConfig:
 
     @property
     def label(self) -> str:
-        """Name of the algorithm, or of the user's own class; it names the folder of runs and their curve."""
+        """Name of the algorithm, or of the user's own class. Run folders and learning curves are named after it."""
         return self.model.rpartition(":")[2] if self.model else self.name
 
     def validate(self) -> None:
-        """Raise UserError for the name of an algorithm that does not exist, and for an empty layer."""
+        """Raise UserError if no algorithm has this name, or if a hidden layer is empty."""
         if self.name not in ALGORITHMS:
             raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
         if any(size < 1 for size in leaves(self.net_arch)):
@@ -158,7 +158,7 @@ class TQCConfig(SACConfig):
 
 
 def algorithm_of(path: str) -> str:
-    """Return the name of the algorithm that a class of the user's own extends.
+    """Return the name of the algorithm that the user's own class extends.
 
     :param path: ``module:Class``.
     :raises UserError: the class cannot be imported, or does not extend an algorithm.

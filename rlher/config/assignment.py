@@ -21,11 +21,11 @@ def set_values(config: Any, values: Mapping[str, Any]) -> None:
 def set_value(config: Any, key: str, value: Any) -> None:
     """Set the value of a dotted key of a config, converted to the type of the key.
 
-    Below a key that holds a mapping, such as ``env.kwargs``, there may be any key. ``env.kwargs.n_bits`` sets one
-    entry, and ``env.kwargs`` replaces the mapping.
+    A key that holds a mapping, such as ``env.kwargs``, accepts any key below it: ``env.kwargs.n_bits`` sets one entry,
+    and ``env.kwargs`` replaces the mapping.
 
-    :param value: as YAML has them; text is converted too, because flags are text.
-    :raises UserError: there is no such key, or it cannot take the value.
+    :param value: a value as YAML holds it. Text is converted as well, because flags are text.
+    :raises UserError: there is no such key, or the key cannot take the value.
     """
     *sections, name = key.split(".")
     node, kind = config, type(config)
@@ -49,7 +49,7 @@ def set_value(config: Any, key: str, value: Any) -> None:
 
 
 def _type_of(node: Any, kind: Any, name: str) -> Any:
-    """Return the type of the value with a name in a node of a config.
+    """Return the type of the value that a name has in a node of a config.
 
     :param kind: type of the node.
     :raises KeyError, TypeError: there is no such name, or the node is a value.
@@ -60,7 +60,7 @@ def _type_of(node: Any, kind: Any, name: str) -> Any:
 
 
 def _hint(config: Any, key: str) -> str:
-    """Return a hint at the algorithms that have an unknown key, or at the keys nearest to it, or ``""``."""
+    """Return a hint for an unknown key: the algorithms that have the key, or the most similar keys; else ``""``."""
     keys = flat_values(config)
     if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
         return "; add env=<id>, or leave it out"
@@ -74,9 +74,9 @@ def _hint(config: Any, key: str) -> str:
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    """Return a value as a type of a config key.
+    """Return a value converted to the type of a config key.
 
-    :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: it has another type.
+    :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: the value does not fit the type.
     """
     if kind is Any:
         return copy.deepcopy(value)
@@ -98,7 +98,7 @@ def _convert(value: Any, kind: Any) -> Any:
         return {"true": True, "false": False}[str(value).lower()]
     if kind is not str and isinstance(value, bool):
         raise TypeError
-    if kind in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 would not add 5000
+    if kind in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 looks like an addition
         raise ValueError
     if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
         raise ValueError

@@ -1,4 +1,4 @@
-"""Flags of the commands, apart from `rlher train` and `optimize`, as config keys: each flag is a key."""
+"""Config keys of all commands except `rlher train` and `optimize`. Each key is a flag of its command."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class EvaluateConfig(PlayConfig):
 
 @dataclass
 class EpisodeSourceConfig(PlayConfig):
-    """Keys of the commands that play a controller as well: `rlher enjoy` and `collect`."""
+    """Keys of the commands that can also play a controller: `rlher enjoy` and `collect`."""
 
     env: EnvConfig | None = config_key(None, "environment of a controller, or of a dataset")
     controller: str | None = config_key(None, "scripted (rlher's) or <module>:<function>; null: scripted if env is set")

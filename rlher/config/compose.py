@@ -1,4 +1,4 @@
-"""The config of a command: defaults, the environment's YAML file, the recipe, and overrides, in this order."""
+"""Compose the config of a command from layers: defaults, environment file, recipe, overrides."""
 
 import copy
 from collections.abc import Mapping
@@ -21,11 +21,13 @@ Config = TypeVar("Config")
 
 
 def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
-    """Compose a config, a layer after the other.
+    """Return the config of a command.
 
+    The layers are applied in this order: defaults, the environment's YAML file, the recipe, the overrides. A later
+    layer overrides the values of an earlier one.
     :param schema: dataclass of the config, such as :class:`~rlher.config.training.TrainConfig`.
     :param overrides: values by config key or short form.
-    :raises UserError: it cannot be composed, or a value is invalid.
+    :raises UserError: the config cannot be composed, or a value is invalid.
     """
     values = expand_overrides(overrides)
     trust_code = trusts_code(values)
@@ -48,7 +50,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
             _assign_recipe(config, config.recipe, trust_code)
     set_values(config, values)
 
-    if algo and (name := config.algo.name) != algo:  # another algorithm has other keys
+    if algo and (name := config.algo.name) != algo:  # algorithms differ in their keys
         raise UserError(f"algo.name={name} does not fit algo={algo}; choose the algorithm with algo={name}.")
     validate(config)
     return config
@@ -58,7 +60,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     """Return the config of an environment.
 
     :param name: name of a file in ``conf/env/``, the path of a YAML file, or a registered id.
-    :raises UserError: its file cannot be read, or names code that is not trusted.
+    :raises UserError: the YAML file cannot be read, or names code that is not trusted.
     """
     file = find_conf_file("env", name)
     if file is None:
@@ -72,13 +74,13 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
 def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     """Set the values of a recipe in a config.
 
-    :raises UserError: there is no such recipe, it does not fit the algorithm, it sets a key of the command line, or it
-        names code that is not trusted.
+    :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that belongs on
+        the command line, or names code that is not trusted.
     """
     keys = {key: field for key, field, _ in iter_keys(config)}
     recipe = dict(flatten_sections(_read_recipe(name), keys))
     for key in recipe:
-        if key in keys and keys[key].metadata.get("command_line_only"):  # with trust_code a file would trust itself
+        if key in keys and keys[key].metadata.get("command_line_only"):  # a file must not set trust_code
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)
@@ -89,10 +91,10 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
 
 
 def _read_recipe(name: str) -> dict[str, Any]:
-    """Return the values of a recipe, nested. Those of a file may name code that is not trusted.
+    """Return the nested values of a recipe. The values of a file may name code that is not trusted.
 
     :param name: name of a recipe in ``hyperparams/``, or the path of a YAML file.
-    :raises UserError: there is no such recipe, or it cannot be used.
+    :raises UserError: there is no such recipe, or the recipe cannot be used.
     """
     path = find_conf_file("recipe", name)
     if path is None:
@@ -108,7 +110,7 @@ def compose_resume(recorded: TrainConfig, overrides: Mapping[str, Any]) -> Resum
     """Return the config with which a run is resumed.
 
     :param recorded: the config of the run.
-    :param overrides: values by key, those of :class:`~rlher.config.training.ResumeConfig` among them.
+    :param overrides: values by key, including keys of :class:`~rlher.config.training.ResumeConfig`.
     :raises UserError: an override is invalid.
     """
     config = ResumeConfig(**vars(copy.deepcopy(recorded)))

@@ -14,7 +14,7 @@ CONF = Path(__file__).parents[1] / "conf"
 
 
 def conf_files(group: str) -> dict[str, Path]:
-    """Return the files of a group, such as ``env``, sorted by name. Of two files with one name, rlher's is taken."""
+    """Return the files of a group, such as ``env``, sorted by name. If a plugin reuses a name, rlher's file counts."""
     folders = [CONF, *plugin_values("CONF")]
     files = {file.stem: file for folder in reversed(folders) for file in (folder / group).glob("*.yaml")}
     return dict(sorted(files.items()))
@@ -26,15 +26,15 @@ def is_yaml_path(name: str) -> bool:
 
 
 def find_conf_file(group: str, name: str) -> Path | None:
-    """Return the file that ``<group>=<name>`` names; None if no file of the group has this name.
+    """Return the file that ``<group>=<name>`` names, or None if no file of the group has this name.
 
-    :param name: a name of :func:`conf_files`, or the path of a YAML file, which may not exist.
+    :param name: a name of :func:`conf_files`, or the path of a YAML file. The path need not exist.
     """
     return Path(name) if is_yaml_path(name) else conf_files(group).get(name)
 
 
 def read_env_config(name: str) -> EnvConfig:
-    """Return the config of the environment of ``conf/env/<name>.yaml``."""
+    """Return the config of the environment in ``conf/env/<name>.yaml``."""
     return read_env_file(conf_files("env")[name])
 
 
@@ -55,7 +55,7 @@ def read_env_file(path: Path) -> EnvConfig:
 def read_mapping(path: Path) -> dict[str, Any]:
     """Return the content of a YAML file.
 
-    :raises UserError: it cannot be read, or is no mapping.
+    :raises UserError: the file cannot be read, or does not hold a mapping.
     """
     try:
         return read_yaml(path)

@@ -25,7 +25,7 @@ class RelayConfig:
 
 @dataclass
 class EnvConfig:
-    """An environment; a property that is null is probed by playing a few random episodes."""
+    """An environment. Properties that are null are measured in a few random episodes."""
 
     id: str = result_key("", "registered id, as for gymnasium.make")
     name: str = result_key("", "name in the path of the run folder; empty: the id", excluded_from=["recipe"])
@@ -57,22 +57,22 @@ class EnvConfig:
             raise UserError("env.kwargs.render_mode is set by rlher itself; leave it out and watch with `rlher enjoy`.")
 
     def without_training_aids(self) -> "EnvConfig":
-        """Return the environment without what helps to learn: with its own goals and rewards."""
+        """Return the environment with its own goals and rewards, without the changes that help training."""
         return replace(self, relay=RelayConfig(), reward_offset=0.0, fall_height=None)
 
     @property
     def label(self) -> str:
-        """Name of the environment: ``name``, or the id if it is empty."""
+        """Name of the environment: ``name``, or the id if ``name`` is empty."""
         return self.name or self.id
 
     @property
     def goal_parts(self) -> int:
-        """Number of parts of a goal: with relay sub-goals, one for the hand besides the task's."""
+        """Number of parts of a goal. Relay sub-goals add a part for the hand."""
         return 2 if self.relay.enabled else 1
 
     @property
     def resolved_step_timeout(self) -> float | None:
-        """Time limit of a step or reset in a worker process, in seconds; None: no limit."""
+        """Time limit of a step or reset in a worker process, in seconds, or None for no limit."""
         seconds = STEP_TIMEOUT if self.step_timeout is None else self.step_timeout
         return seconds or None
 

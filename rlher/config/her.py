@@ -8,10 +8,11 @@ from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 HER_PRESETS: dict[str, dict[str, Any]] = {
     "off": {"her.n_sampled_goal": 0},
-    # As SB3's HerReplayBuffer: done as stored, reward from compute_reward alone (SB3 #627, baselines #720).
+    # SB3's HerReplayBuffer keeps the stored done and takes the reward from compute_reward alone (SB3 #627,
+    # baselines #720).
     "sb3": {"her.relabel_done": "keep", "her.keep_goal_independent_reward": False},
 }
-"""What ``her=<name>`` stands for, beside the names of strategies."""
+"""The values that ``her=<name>`` sets. Besides these names, ``her=`` takes the names of strategies."""
 
 
 @dataclass
@@ -37,7 +38,7 @@ class HerConfig:
 
 @dataclass
 class DemosConfig:
-    """Demonstrations: episodes of a dataset that stay in the replay buffer, and what else is learnt from them."""
+    """Demonstrations: episodes of a dataset that stay in the replay buffer, and that the actor may clone."""
 
     path: str | None = result_key(None, "folder, or name in Minari's folder; short: demos=", excluded_from=["recipe"])
     fraction: float = result_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)

@@ -11,37 +11,38 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 from rlher.core.errors import UserError, did_you_mean
 
 Purpose = Literal["experiment", "grouping", "recipe", "resume"]
-"""What the values of a run are used for, besides training.
+"""Uses of the values of a run, besides training.
 
-``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run_of_experiment`; ``grouping``: tell
-agents apart, each of which has a learning curve; ``recipe``: write a recipe; ``resume``: refuse to continue a run with
-other values.
+- ``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run_of_experiment`.
+- ``grouping``: tell agents apart. Each agent has its own learning curve.
+- ``recipe``: write a recipe.
+- ``resume``: refuse to continue a run with other values.
 """
 
 Values = Mapping[str, Any]
 """Values by dotted key."""
 
 MAX_SEED = 4_000_000_000
-"""Largest seed of a config. NumPy's are below 2**32: this leaves 294 million for episodes and seeds that count up."""
+"""Largest seed of a config. NumPy's seeds are below 2**32, so 294 million seeds are left to count up from this one."""
 
 MAX_STEPS = 10**15
 """Largest number of steps of a run."""
 
 
 class KeyRules(TypedDict, total=False):
-    """What a config key may declare besides its default and its text.
+    """Options of a config key, besides its default and its text.
 
-    :param low: smallest allowed number; for a list, of each entry.
+    :param low: smallest allowed number, also for each entry of a list.
     :param high: largest allowed number.
     :param length: number of entries of a list.
     :param choices: allowed values.
-    :param positional: set by words without a flag, such as the run folder of ``rlher enjoy <run>``.
-    :param may_name_code: its value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param command_line_only: a recipe file must not set it.
+    :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
+    :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
+    :param command_line_only: a recipe file must not set the key.
     :param shown_as: how the value is printed and recorded, for an address with a password.
-    :param to: where the value of an ``algo.`` key is passed, as the argument of the same name: to the
-        ``"constructor"`` of the algorithm (the default), or its ``"policy"``. ``"builder"``:
-        :mod:`rlher.algos.build_model` makes an argument of another name from it.
+    :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
+        algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
+        argument of another name from the value.
     """
 
     low: float
@@ -56,7 +57,7 @@ class KeyRules(TypedDict, total=False):
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key whose value no :data:`Purpose` needs, such as those of speed, folders and display.
+    """Declare a config key that no :data:`Purpose` needs, such as a key for speed, folders or display.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
@@ -67,7 +68,7 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
 def result_key(default: Any, text: str, excluded_from: Sequence[Purpose] = (), **rules: Unpack[KeyRules]) -> Any:
     """Declare a key that changes what a training run learns or measures.
 
-    :param excluded_from: purposes for which its value does not matter; it does for all others.
+    :param excluded_from: purposes for which the value does not matter.
     """
     purposes = [purpose for purpose in get_args(Purpose) if purpose not in excluded_from]
     return _declare(default, {"text": text, "purposes": purposes, **rules})
@@ -84,7 +85,7 @@ def _declare(default: Any, metadata: dict[str, Any]) -> Any:
 
 
 def with_default(config: type, name: str, default: Any) -> Any:
-    """Declare the key of a config dataclass again, for a subclass in which its default is another one.
+    """Declare a key of a config dataclass again, for a subclass with another default.
 
     :return: a dataclass field.
     """
@@ -95,7 +96,7 @@ def with_default(config: type, name: str, default: Any) -> Any:
 def section(config: type, text: str, default_name: str | None = None) -> Any:
     """Declare a nested config, whose keys are ``<section>.<key>``.
 
-    :param default_name: what ``<section>=`` is by default, if it takes the name of an algorithm or environment.
+    :param default_name: default of ``<section>=``, if ``<section>=`` takes the name of an algorithm or environment.
     :return: a dataclass field.
     """
     return dataclasses.field(default_factory=config, metadata={"text": text, "default_name": default_name})
@@ -107,7 +108,7 @@ def default_of(field: Field) -> Any:
 
 
 def shown_value(field: Field | None, value: Any) -> Any:
-    """Return the value of a key as it is printed and recorded, without a password; of an unknown key, the value."""
+    """Return the value of a key as it is printed and recorded, without a password. Unknown keys keep their value."""
     show = field.metadata.get("shown_as") if field else None
     return show(value) if show and value else value
 
@@ -144,9 +145,9 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
 
 
 def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
-    """Return the values of a config by dotted key that matter for one of these purposes.
+    """Return the values of a config that matter for at least one of these purposes, by dotted key.
 
-    :return: the values as JSON returns them, for example a list in place of a tuple.
+    :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
@@ -156,12 +157,12 @@ def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
 
 
 def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[str, tuple[Any, Any]]:
-    """Return the recorded and the present value of each key in which they differ.
+    """Return the recorded and the present value of each key whose value has changed.
 
-    A key that is not recorded was added to rlher later. Until then every run had its default.
+    A key that is not recorded was added to rlher later. Earlier runs behaved as with its default.
 
     :param recorded: values of :func:`compared_values`, perhaps of an earlier version of rlher.
-    :param values: the present ones.
+    :param values: the present values.
     :param defaults: the defaults of the same keys.
     """
     before = {**defaults, **recorded}

@@ -1,4 +1,4 @@
-"""Words ``key=value`` in Hydra's override grammar: read from a command line, and written for one."""
+"""Read and write words ``key=value`` of a command line, in Hydra's override grammar."""
 
 import re
 from collections.abc import Mapping
@@ -24,13 +24,14 @@ NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|nul
 
 
 class SweepValues(list):
-    """The values of a key in a sweep, each for runs of its own."""
+    """The values of a key in a sweep. Each run of the sweep has one of them."""
 
 
 def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
-    """Return the value of ``--key text``, which needs no quotes and no brackets, as :func:`parse_override` does.
+    """Return the value of ``--key text``.
 
-    ``--title "a, b"`` is one text, ``--by algo,seed`` is a list.
+    Unlike in :func:`parse_override`, the text needs no quotes and no brackets: ``--title "a, b"`` is one text, and
+    ``--by algo,seed`` is a list.
 
     :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
     """
@@ -42,10 +43,10 @@ def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
 
 
 def parse_override(key: str, text: str, field: Field | None) -> Any:
-    """Return the value of ``key=text``, a :class:`SweepValues` if it has several.
+    """Return the value of ``key=text``, or :class:`SweepValues` if the text has several values.
 
-    :param field: field of the key, None if it is no key of a config dataclass.
-    :raises UserError: Hydra's grammar does not allow it, or its sweep is empty.
+    :param field: field of the key, None if no config dataclass has the key.
+    :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
         return _text_value(text.strip("'\""))
@@ -77,13 +78,13 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
 
 
 def _is_literal(text: str, field: Field | None) -> bool:
-    """Return whether a text is a value as it is, which Hydra's grammar would change or refuse."""
+    """Return whether a text is taken literally, because Hydra's grammar would change or refuse it."""
     is_text = field is not None and takes_text(field)
     return not HYDRA_SYNTAX.search(text) and (is_text or not PLAIN.fullmatch(text))
 
 
 def _text_value(text: str) -> str | None:
-    """Return the value of a key that takes text; ``null`` is the word for None."""
+    """Return the value of a key that takes text, where ``null`` stands for None."""
     return None if text.lower() == "null" else text
 
 
@@ -107,7 +108,7 @@ def override_text(value: Any) -> str:
     text = str(value)
     if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
         return text
-    # Between quotes a backslash is itself, except directly before a quote, also the closing one: there it is doubled.
+    # Between quotes a backslash needs no escape, except directly before a quote or at the end: double it there.
     text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)
     return "'" + text.replace("'", "\\'") + "'"
 

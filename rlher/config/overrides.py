@@ -29,7 +29,9 @@ def names_in_group(group: str) -> list[str]:
 
 
 def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of overrides by config key. Those of groups come first, so that others override them.
+    """Return the values of overrides by config key.
+
+    Overrides of groups, such as ``algo=sac``, are applied first, so that overrides of single keys replace their values.
 
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
@@ -40,12 +42,12 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the keys and values of overrides, those of groups first."""
+    """Return the keys and values of overrides, sorted so that groups come first."""
     return sorted(overrides, key=lambda override: override[0] not in GROUPS)
 
 
 def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
-    """Return what an override stands for."""
+    """Return the config keys and values that an override stands for."""
     if key in SHORT_KEYS:
         return {SHORT_KEYS[key]: value}
     if key == "recipe":
@@ -53,7 +55,7 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     if key in GROUPS and (value in (None, "") or isinstance(value, Mapping)):
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(names_in_group(key))}.")
     if key == "her":
-        name = "off" if value is False else str(value)  # YAML's other word for it
+        name = "off" if value is False else str(value)  # YAML reads `off` as False
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: algorithm_of(value), "algo.model": value}

@@ -1,6 +1,7 @@
-"""Installed packages that extend rlher, each by an entry point of the group ``rlher.plugins`` that names a module.
+"""Installed packages that extend rlher: plugins.
 
-The module may have the attributes of :data:`ATTRIBUTES`. If a plugin reuses a name of rlher, rlher's entry counts.
+A plugin has an entry point in the group ``rlher.plugins``, which names a module. The module may have the attributes of
+:data:`ATTRIBUTES`. If a plugin reuses a name of rlher, rlher's entry counts.
 """
 
 import functools
@@ -24,11 +25,11 @@ def plugin_values(attribute: str) -> Iterator[Any]:
 
 
 class Registry(UserDict):
-    """Entries by name: those of rlher, and then those that plugins add.
+    """Entries by name: the entries of rlher, then the entries that plugins add.
 
     Plugins are imported at the first lookup, because they import rlher.
 
-    :param attribute: dictionary of the plugins, one of :data:`ATTRIBUTES`.
+    :param attribute: name of the dictionary in each plugin, one of :data:`ATTRIBUTES`.
     :param own: entries of rlher.
     """
 
@@ -55,6 +56,6 @@ def _plugins() -> tuple[Any, ...]:
                 if hasattr(plugin, name) and not isinstance(getattr(plugin, name), kind):
                     raise TypeError(f"{name} is not a {kind.__name__}")
             plugins.append(plugin)
-        except (Exception, SystemExit) as error:  # the other plugins, and rlher itself, can be used
+        except (Exception, SystemExit) as error:  # rlher and the other plugins still work
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")
     return tuple(plugins)

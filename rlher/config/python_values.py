@@ -1,4 +1,4 @@
-"""Values of Python as a config holds them: numbers, texts, lists, mappings, and the names of functions and classes."""
+"""Convert Python values for a config: numbers, texts, lists, mappings, and names of functions and classes."""
 
 import os
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from rlher.core.errors import UserError
 
 
 def config_value(value: Any) -> Any:
-    """Return nested values with the ``module:name`` of functions and classes, and Python's types for NumPy's.
+    """Return nested values with functions and classes as ``module:name``, and NumPy values as Python values.
 
-    :raises UserError: a config cannot hold one of them.
+    :raises UserError: a config cannot hold one of the values.
     """
     if isinstance(value, Mapping):
         return {config_value(name): config_value(entry) for name, entry in value.items()}

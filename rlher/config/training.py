@@ -20,7 +20,7 @@ DEFAULT_N_EVALUATIONS = 20
 
 @dataclass
 class EngineConfig:
-    """How updates are computed. Without the fast update (images, learnt features) only overlap has an effect."""
+    """How updates are computed. Without the fast update (images, learnt features), only ``overlap`` has an effect."""
 
     compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = result_key(
@@ -92,14 +92,14 @@ class TrainConfig:
     recipe: str | None = result_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        # A resumed run keeps its config, so it cannot have another.
+        # "resume" is not excluded: a resumed run keeps its config, so it cannot take another recipe.
         excluded_from=["experiment", "grouping", "recipe"],
         command_line_only=True,
     )
     init_from: str | None = result_key(None, "run folder or model file to start from", excluded_from=["recipe"])
     callbacks: list[Any] = code_key(
         [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", excluded_from=["resume"]
-    )  # a run that a callback ended goes on without it
+    )  # a run that a callback ended can be resumed without that callback
     trust_code: bool = config_key(
         False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
     )
@@ -126,7 +126,7 @@ class TrainConfig:
 
     @property
     def title(self) -> str:
-        """Algorithm and environment, for people."""
+        """Algorithm and environment, as shown to users."""
         return f"{self.algo.label} on {self.env.label}"
 
     def for_run(self) -> "TrainConfig":
@@ -134,20 +134,20 @@ class TrainConfig:
         return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
 
     def for_parallel_run(self) -> "TrainConfig":
-        """Return the config of one of several runs side by side: with one thread, unless the config says more.
+        """Return the config of a run that is trained beside other runs: with one thread, unless the config sets more.
 
-        Runs side by side that use all cores slow each other down.
+        Parallel runs slow each other down if each of them uses all cores.
         """
         return replace(self.for_run(), threads=self.threads or 1)
 
     def defaults(self) -> "TrainConfig":
-        """Return the defaults of all keys, which depend on the algorithm."""
+        """Return the defaults of all keys for this algorithm."""
         return TrainConfig(type(self.algo)(self.algo.name))
 
 
 @dataclass
 class LauncherConfig(TrainConfig):
-    """Config keys of commands that train several runs: those of each run, and where the runs are trained."""
+    """Config keys of commands that train several runs: the keys of each run, and where the runs are trained."""
 
     workers: int = config_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = config_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
@@ -167,7 +167,7 @@ class LauncherConfig(TrainConfig):
 
 @dataclass
 class ResumeConfig(TrainConfig):
-    """Config keys of `rlher resume`: those of the run."""
+    """Config keys of `rlher resume`: the keys of the run."""
 
     run: str | None = config_key(None, "run folder; null: the newest unfinished, else the newest run", positional=True)
     more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)

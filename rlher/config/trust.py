@@ -1,12 +1,12 @@
-"""Rules for run folders and recipes of other people: without ``--trust-code`` nothing in them runs code.
+"""Rules for run folders and recipes of other people: without ``--trust-code``, rlher runs no code from them.
 
 1. Nothing is unpickled, see :mod:`rlher.core.reading` and :mod:`rlher.run.model_file`.
 2. A run or recipe that names code, or has text among its keyword arguments, is refused: :func:`require_trusted_code`.
 3. Files have a size limit and are regular files, see :mod:`rlher.core.reading`.
 
-The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines before it, of the
-path of its folder, and of the folder in which the command ran, because modules are looked for there. The secret key is
-drawn at random when it is first needed, and kept where only the user can read it.
+The user's own runs and recipes are signed. The last line of the file is a keyed hash of the lines above it, the path of
+the file's folder, and the current folder of the command, because Python looks for modules there. rlher draws the secret
+key at random when it first needs one, and keeps the key where only the user can read it.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ SECRET_BYTES = 32
 
 
 class UntrustedCode(UserError):
-    """A file that was not written here names code, or may name it; ``key`` is the config key that does."""
+    """A file that this user did not sign names code, or may name code. ``key`` is the config key with the name."""
 
     def __init__(self, path: Path, key: str, value: Any) -> None:
         origin = "It was not written by a command in the current folder, or it was changed since."
@@ -41,16 +41,17 @@ class UntrustedCode(UserError):
 
 
 def trusts_code(overrides: Mapping[str, Any]) -> bool:
-    """Return whether overrides have ``--trust-code``, as a value or as text, alone or in the list of a sweep."""
+    """Return whether overrides set ``trust_code``, as a boolean or as text, alone or among the values of a sweep."""
     value = overrides.get("trust_code")
     values = value if isinstance(value, list) else [value]
     return any(str(each).lower() == "true" for each in values)
 
 
 def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool) -> None:
-    """Raise UntrustedCode if a file names code, or may name it, and the user did not sign the file.
+    """Raise UntrustedCode if a file names code, or may name code, and the user did not sign the file.
 
-    :param values: the values of the file by dotted key, ``env.kwargs.x`` or ``env.kwargs`` as a mapping.
+    :param values: the values of the file by dotted key. A mapping may be one value (``env.kwargs``) or one key per
+        entry (``env.kwargs.x``).
     :param trust_code: whether the user gave ``--trust-code``; then any code is allowed.
     """
     named = [(key, code) for key, value in values.items() for code in _named_code(key, value)]
@@ -59,19 +60,19 @@ def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool
 
 
 def _named_code(key: str, value: Any) -> list[Any]:
-    """Return what names modules or classes in the value of a key, or may do so."""
+    """Return the parts of a key's value that name modules or classes, or may name them."""
     if key == "env.id":  # it may be module:Id
         return [value] if ":" in str(value) else []
     name = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
     if name is None:  # no other key names code
         return []
     field = fields_that_name_code()[name]
-    if takes_list(field):  # such as env.wrappers, of which any entry may be {module:Class: ...}
+    if takes_list(field):  # any entry, for example of env.wrappers, may be {module:Class: ...}
         return [value] if value else []
     below = key.removeprefix(name).lstrip(".")
     if ":" in below:  # her.goal_mix.module:name sets an entry of a mapping
         return [below]
-    if "choices" in field.metadata:  # its other values are names of rlher
+    if "choices" in field.metadata:  # a value without a colon is one of rlher's own names
         return [entry for entry in leaves(value) if ":" in str(entry)]
     return [entry for entry in leaves(value) if entry and not isinstance(entry, int | float)]  # any text may name code
 
@@ -80,7 +81,7 @@ def _named_code(key: str, value: Any) -> list[Any]:
 
 
 def sign(text: str, folder: Path) -> str:
-    """Return the text of a file with the signature as its last line; without it if there is no key.
+    """Return the text of a file with the signature as its last line. Without a secret key, return the text unchanged.
 
     :param folder: where the file will lie.
     """
@@ -88,12 +89,12 @@ def sign(text: str, folder: Path) -> str:
         if not _secret_file().exists():
             _create_secret(_secret_file())
         return f"{text}{SIGNATURE_PREFIX}{_digest(text, folder)}\n"
-    except (OSError, RuntimeError):  # no home, or it cannot be written: the file will need --trust-code
+    except (OSError, RuntimeError):  # no writable home: the file will need --trust-code
         return text
 
 
 def is_signed(path: Path) -> bool:
-    """Return whether this user signed a file in the current folder, and it has not been changed or moved since."""
+    """Return whether this user signed a file from the current folder, and nobody changed or moved the file since."""
     text, prefix, digest = read_text_or_empty(path).rpartition(SIGNATURE_PREFIX)
     with contextlib.suppress(OSError, RuntimeError):
         return bool(prefix) and hmac.compare_digest(_digest(text, path.parent).encode(), digest.strip().encode())
@@ -101,7 +102,7 @@ def is_signed(path: Path) -> bool:
 
 
 def _create_secret(path: Path) -> None:
-    """Write a new secret key, complete from the start, unless another process has written one in the meantime."""
+    """Write a new secret key atomically, unless another process wrote a key first."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, buffering=0) as temporary:  # only the user can read it
         temporary.write(secrets.token_bytes(SECRET_BYTES))
@@ -113,7 +114,7 @@ def _create_secret(path: Path) -> None:
 def _digest(text: str, folder: Path) -> str:
     """Return the keyed hash of a text, its folder and the current folder.
 
-    :raises OSError: there is no key, or it is damaged.
+    :raises OSError: there is no secret key, or the key is damaged.
     """
     secret = _secret_file().read_bytes()
     if len(secret) != SECRET_BYTES:
@@ -123,10 +124,10 @@ def _digest(text: str, folder: Path) -> str:
 
 
 def _secret_file() -> Path:
-    """Return the path of the user's secret key, which may not exist.
+    """Return the path of the user's secret key. The file may not exist.
 
     :raises RuntimeError: the user has no home folder.
     """
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    # The standard says to ignore a relative path, which would be in the current folder.
+    # The XDG standard says to ignore a relative path. It would be in the current folder.
     return (state if state.is_absolute() else Path.home() / ".local" / "state") / "rlher" / "key"

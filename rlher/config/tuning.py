@@ -8,16 +8,16 @@ from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
-"""What a study maximises, in words, by the value of ``objective``, a field of :class:`rlher.tuning.scoring.Score`."""
+"""What a study maximises, by ``objective``. Each key is a field of :class:`rlher.tuning.scoring.Score`."""
 
 
 def parse_address(text: str) -> Any:
-    """Return the address of a database, a ``sqlalchemy.engine.URL``; None if the text is no address."""
+    """Return the address of a database as ``sqlalchemy.engine.URL``, or None if the text is no address."""
     from sqlalchemy.engine import make_url  # takes a tenth of a second
 
     try:
         address = make_url(text)
-    except Exception:  # SQLAlchemy's, or ValueError for a port that is no number
+    except Exception:  # an error of SQLAlchemy, or ValueError for a port that is no number
         return None
     if address.password is not None and text.count("@") > 1:  # SQLAlchemy ends a password at its first @
         return None
@@ -27,7 +27,7 @@ def parse_address(text: str) -> Any:
 def hide_password(text: str) -> str:
     """Return the address of a database without passwords: ``postgresql://me:***@host/db?***``.
 
-    Any part of a text that is no address may be a password, so it is hidden as a whole.
+    A text that is no address is hidden as a whole, because any part of it may be a password.
     """
     address = parse_address(text)
     if address is None:
@@ -73,6 +73,6 @@ class OptimizeConfig(LauncherConfig):
             problem = f"eval.freq={freq} is more than total_timesteps={self.total_timesteps}"
             raise UserError(f"{problem}, so no trial would be evaluated; use a smaller eval.freq, or eval.freq=null.")
         if self.storage is not None and parse_address(self.storage) is None:
-            # It is not quoted, because it may be a password.
+            # The message does not quote the value, because it may be a password.
             example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")
