@@ -1,1 +1,1 @@
-"""What several packages share: errors, messages, files, workers, statistics. It imports no other package of rlher."""
+"""Errors, messages, files, workers and statistics for all packages. rlher.core imports no other package of rlher."""

@@ -13,7 +13,7 @@ UNLIMITED_WIDTH = 10_000
 
 
 def escape_control(text: str) -> str:
-    """Return ``text`` with characters a terminal would obey or hide made visible, for example as ``\\x1b``."""
+    """Return ``text`` with control and invisible characters escaped, for example as ``\\x1b``."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
@@ -36,7 +36,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """Return whether lines of a stream can be drawn again: it is a terminal, and not one without cursor movement."""
+    """Return whether lines of a stream can be drawn again: the stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
@@ -67,9 +67,9 @@ def output_width() -> int:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
-    """Return a table with aligned columns. Where the width does not suffice, cells wrap between words.
+    """Return a table with aligned columns. In a table that is too wide, cells wrap between words.
 
-    :param width: characters per line. Words that are longer are broken.
+    :param width: characters per line. Longer words are broken.
     """
     from rich import box  # takes a tenth of a second, and few commands print tables
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""Keep the current folder, which may be a run from somebody else, out of where code is looked for."""
+"""Remove the current folder from the places where code is searched: it may be somebody else's run folder."""
 
 import os
 import sys
@@ -8,16 +8,18 @@ from pathlib import Path
 
 
 def forbid_code_from_current_folder() -> None:
-    """Let neither this process nor one that it starts, by whichever library, take code from the current folder.
+    """Keep this process, and every process that it or a library starts, from loading code from the current folder.
 
-    A notebook searches the current folder for modules; from now on, it searches the present one. A user's own modules
-    have an explicit path, see :func:`rlher.core.user_code.import_module`.
+    A notebook searches the current folder for modules. Afterwards it searches the folder that is current now, even if
+    the current folder changes. A user's own modules get an explicit path, see
+    :func:`rlher.core.user_code.import_module`.
     """
     with suppress(OSError):  # the current folder was deleted
         sys.path[:] = [folder or os.getcwd() for folder in sys.path]
     os.environ["PYTHONSAFEPATH"] = "1"  # for `python -c`, which torch, glfw, multiprocessing and others start
     with suppress(RuntimeError):  # there is no home
-        # Torch unpickles what it caches, by default in a folder for temporary files, where archives are unpacked.
+        # Torch unpickles its cache. By default the cache is in the folder for temporary files, where users may unpack
+        # archives of other people.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path.home() / ".cache" / "torchinductor"))
     _use_bundled_glfw()
 

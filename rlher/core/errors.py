@@ -16,7 +16,7 @@ EXIT_FAILED = 1
 
 
 class ReportedError(Exception):
-    """An exception whose message is for the user; ``exit_code`` is that of the command that it ends."""
+    """An exception whose message is for the user. The command that it ends returns ``exit_code``."""
 
     exit_code: int
 
@@ -51,7 +51,7 @@ def require_package(what: str, package: str, extra: str | None = None) -> None:
     """Raise UserError unless a package is installed.
 
     :param what: what needs the package, such as ``logger=wandb``.
-    :param extra: the extra that it belongs to; None: the extra of the same name.
+    :param extra: the extra that installs the package, by default the extra of the same name.
     """
     if find_spec(package) is None:
         install = pip_install(extra or package)
@@ -59,11 +59,11 @@ def require_package(what: str, package: str, extra: str | None = None) -> None:
 
 
 class RunError(ReportedError):
-    """Code that rlher calls failed: it raised, died, or returned NaN; or training diverged. Exit code 1.
+    """Code that rlher calls raised, died or returned NaN, or training diverged. Exit code 1.
 
-    It may be the environment's, or the user's own: a callback, a strategy, a loss. The message names its line.
+    The code may be the environment, or the user's own callback, strategy or loss. The message names the line.
 
-    :ivar folder: run folder of the training that it ended, for callers in Python.
+    :ivar folder: run folder of the training that the error ended, for callers in Python.
     """
 
     exit_code = EXIT_FAILED
@@ -77,8 +77,8 @@ class RunError(ReportedError):
 def as_run_error(what: str) -> Iterator[None]:
     """Turn exceptions of an environment's or a user's code in the block into a RunError "<what> raised …".
 
-    Ctrl-C, UserError and RunError pass unchanged. SystemExit becomes a RunError, because otherwise the environment
-    would choose our exit code.
+    Ctrl-C, UserError and RunError pass unchanged. SystemExit becomes a RunError; otherwise the environment would choose
+    the exit code of rlher.
     """
     try:
         yield
@@ -90,9 +90,11 @@ def as_run_error(what: str) -> Iterator[None]:
 
 @contextmanager
 def as_read_error(path: Path, passed: type[Exception] = UserError) -> Iterator[None]:
-    """Turn any exception of a block that reads ``path`` into a UserError that names the path; UserErrors pass.
+    """Turn any exception of a block that reads ``path`` into a UserError that names the path.
 
-    :param passed: a further kind of exception that passes.
+    A UserError passes unchanged.
+
+    :param passed: another kind of exception that passes unchanged.
     :raises DamagedFile: the content is incomplete or malformed, whatever exception the reading library raised.
     :raises UserError: the operating system cannot read the file, which may be intact.
     """
@@ -109,8 +111,8 @@ def as_read_error(path: Path, passed: type[Exception] = UserError) -> Iterator[N
 def describe_error(error: BaseException) -> str:
     """Return ``"ValueError: message (file.py, line 12)"``.
 
-    The text is the first line of the message. The place is the last frame outside NumPy. If that frame is in rlher, no
-    place is given: the call itself failed, because the user's function takes other arguments.
+    The text is the first line of the message. The file and line are the last frame outside NumPy. They are left out if
+    that frame is in rlher: then the call itself failed, because the user's function takes other arguments.
     """
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]
@@ -122,7 +124,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """Return what a user's function returned: ``"None"``, ``"float64 of shape (204,)"``, ``"list of length 3"``."""
+    """Describe a value for a message: ``"None"``, ``"float64 of shape (204,)"``, ``"list of length 3"``."""
     if isinstance(value, tuple) and 0 < len(value) <= 3:
         return f"({', '.join(map(describe_value, value))})"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
@@ -137,12 +139,12 @@ def os_error_reason(error: OSError) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> UserError:
-    """Return the exception for a file that cannot be read, and may be intact."""
+    """Return the exception for a file that the operating system cannot read, although its content may be intact."""
     return UserError(f"cannot read {path}: {os_error_reason(error)}; check its permissions and the disk.")
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message without its full stop, the error's type if the message is empty."""
+    """Return the first line of an error's message without its full stop, or the error's type without a message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 

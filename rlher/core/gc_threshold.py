@@ -1,4 +1,4 @@
-"""Collect garbage less often: importing torch and Stable-Baselines3 then takes 16 % less time.
+"""Collect garbage less often, so that importing torch and Stable-Baselines3 takes 16 % less time.
 
 The program imports this module first, and so does the fork server, whose workers inherit the threshold.
 """

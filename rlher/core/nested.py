@@ -1,4 +1,4 @@
-"""Nested mappings and lists: dotted keys, the values of keys, and all values in them."""
+"""Nested mappings and lists: convert mappings to dotted keys and back, and list all values."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield ``("a.b.c", value)`` for each leaf of a nested mapping.
 
-    An empty mapping is a leaf, and so is one with names such as ``module:name``, which are no keys.
+    An empty mapping is a leaf. A mapping with names such as ``module:name`` is a leaf too, because these are no keys.
     """
     for name, value in tree.items():
         if isinstance(value, Mapping) and value and not any(":" in str(key) for key in value):
@@ -17,9 +17,9 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def flatten_sections(values: Mapping[str, Any], known: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the config keys and values of nested sections, with the mapping of a key such as ``her.goal_mix`` whole.
+    """Yield the config keys and values of nested sections. A key such as ``her.goal_mix`` keeps its mapping whole.
 
-    :param known: dotted keys of the config, which say what is a section.
+    :param known: dotted keys of the config. They distinguish sections from mappings that are values.
     """
     for name, value in values.items():
         key = f"{prefix}{name}"
@@ -30,7 +30,7 @@ def flatten_sections(values: Mapping[str, Any], known: Collection[str], prefix: 
 
 
 def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nested mapping of dotted keys; the inverse of :func:`flatten`."""
+    """Return dotted keys as a nested mapping. This is the inverse of :func:`flatten`."""
     tree: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
@@ -42,7 +42,7 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the values in nested mappings and lists; a name ``module:name`` in a mapping counts as a value too."""
+    """Return the values in nested mappings and lists, and the names ``module:name`` that are keys of a mapping."""
     if isinstance(tree, dict):
         code_names = [name for name in tree if ":" in str(name)]  # as in `her.goal_mix`
         return leaves([*code_names, *tree.values()])

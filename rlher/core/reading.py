@@ -1,8 +1,8 @@
-"""Reading files that may come from someone else: size limits, no code executed.
+"""Read files that may come from someone else, with size limits and without executing code.
 
-One function reads each kind of file: :func:`read_text_or_empty`, :func:`read_json_or_empty`, :func:`read_yaml`,
-:func:`read_table`, :func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Before a file is appended to,
-:func:`require_safe_to_write` checks its path.
+Each kind of file has its function: :func:`read_text_or_empty`, :func:`read_json_or_empty`, :func:`read_yaml`,
+:func:`read_table`, :func:`open_zip`, :func:`read_tensors`, :func:`open_arrays`. Call :func:`require_safe_to_write`
+before appending to a file.
 """
 
 import io
@@ -29,14 +29,14 @@ MAX_TABLE_BYTES, MAX_COLUMNS = 100_000_000, 500
 YAML_SUFFIXES = (".yaml", ".yml")
 
 MAX_YAML_BYTES = 100_000
-"""Size limit of a YAML file; PyYAML takes seconds for it, and minutes for ten times as much."""
+"""Size limit of a YAML file. PyYAML takes seconds for a file of this size, and minutes for one ten times as large."""
 
 MAX_YAML_VALUES = 100_000
-"""Limit of values in a YAML file. Those of an alias or merge (``<<``) count wherever it is used, because a few lines of
-nested aliases stand for billions."""
+"""Limit of values in a YAML file. Each use of an alias or merge (``<<``) counts all its values, because a few lines of
+nested aliases can stand for billions of values."""
 
 MAX_YAML_DEPTH = 50
-"""Limit of nesting in a YAML file, for readers that recurse."""
+"""Limit of nesting in a YAML file, because readers recurse."""
 
 MAX_INT_CHARACTERS = 250
 """Size limit of an integer in a YAML file; a float holds integers of up to 308 digits."""
@@ -64,7 +64,7 @@ def require_regular_file(path: Path, max_bytes: float = math.inf) -> None:
 
 
 def read_text_or_empty(path: Path) -> str:
-    """Return the text of a file, ``""`` if it is missing or unreadable.
+    """Return the text of a file, or ``""`` if the file is missing or unreadable.
 
     Bytes that are not UTF-8 are replaced.
     """
@@ -76,7 +76,7 @@ def read_text_or_empty(path: Path) -> str:
 
 
 def read_json_or_empty(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file, empty if the file is missing or holds no object."""
+    """Return the JSON object in a file, or an empty one if the file is missing or holds no object."""
     try:
         value = json.loads(read_text_or_empty(path))
     except (ValueError, RecursionError):
@@ -91,7 +91,7 @@ def finite_float(value: Any) -> float | None:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, with limits; ``1e-4`` is a number, as in Hydra."""
+    """PyYAML's loader of plain values, with limits. It reads ``1e-4`` as a number, as Hydra does."""
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's writer of plain values; it quotes texts that :class:`_Loader` would read as numbers."""
+    """PyYAML's writer of plain values. It quotes texts that :class:`_Loader` would read as numbers."""
 
 
 _EXPONENT_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII)
@@ -112,19 +112,19 @@ for _kind in (_Loader, _Dumper):
 def dump_yaml(values: Any) -> str:
     """Return plain values as YAML, in the order of their keys, for :func:`read_yaml`.
 
-    :raises UserError: :func:`read_yaml` would refuse so large a file.
+    :raises UserError: the text is too large for :func:`read_yaml`.
     """
     text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False)
-    if len(text) > MAX_YAML_BYTES - 1000:  # comments and a signature are added
+    if len(text) > MAX_YAML_BYTES - 1000:  # leaves room for comments and a signature
         raise UserError(f"the config has {len(text):,} bytes as YAML, more than rlher reads; shorten its values.")
     return text
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the plain values of a YAML file, which holds a mapping.
+    """Return the mapping of plain values in a YAML file.
 
-    :raises OSError: it cannot be read.
-    :raises ValueError: it is not valid YAML, holds no mapping or exceeds a limit; the message is one line.
+    :raises OSError: the file cannot be read.
+    :raises ValueError: the file is not valid YAML, holds no mapping or exceeds a limit. The message is one line.
     """
     require_regular_file(path, MAX_YAML_BYTES)
     text = path.read_text(encoding="utf-8")
@@ -138,7 +138,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _require_small(node: yaml.Node) -> None:
-    """Raise ValueError if nested values exceed a limit, or hold a list of tuples, which no config has."""
+    """Raise ValueError if nested values exceed a limit, or hold a list of tuples. No config has a list of tuples."""
     stack = [(node, 0)]
     count = 0
     while stack:
@@ -184,7 +184,7 @@ def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
         require_regular_file(file)
     archive = zipfile.ZipFile(file)
     if archive.infolist() and min(member.header_offset for member in archive.infolist()) > 0:
-        archive.close()  # torch would read what is before the zip file
+        archive.close()  # torch would read the bytes before the zip file
         raise zipfile.BadZipFile("something is before its content")
     size = file.stat().st_size if isinstance(file, Path) else file.getbuffer().nbytes
     if sum(member.file_size for member in archive.infolist()) > MAX_COMPRESSION * size:
@@ -194,11 +194,11 @@ def open_zip(file: Path | io.BytesIO) -> zipfile.ZipFile:
 
 
 def read_tensors(content: bytes, device: Any) -> dict[str, Any]:
-    """Return the tensors of a file written by ``torch.save``; nothing else is unpickled.
+    """Return the tensors of a file written by ``torch.save``, without unpickling anything else.
 
     :param device: torch device of the tensors.
     :raises zipfile.BadZipFile: as :func:`open_zip`.
-    :raises pickle.UnpicklingError: it holds something other than tensors.
+    :raises pickle.UnpicklingError: the file holds something other than tensors.
     """
     import torch as th  # takes seconds, and few commands read tensors
 
@@ -208,7 +208,7 @@ def read_tensors(content: bytes, device: Any) -> dict[str, Any]:
 
 
 def open_arrays(path: Path) -> Any:
-    """Open an archive of arrays, as ``numpy.savez`` writes it; nothing is unpickled. Close it, or use ``with``.
+    """Open an archive of arrays that ``numpy.savez`` wrote, without unpickling. Close the archive, or use ``with``.
 
     :raises zipfile.BadZipFile: as :func:`open_zip`.
     """

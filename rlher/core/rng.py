@@ -1,4 +1,4 @@
-"""The state of the global random number generators of Python, NumPy and torch: keep it, save it, seed them."""
+"""Get, set, preserve and seed the state of the global random number generators of Python, NumPy and torch."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ import torch as th
 
 
 def get_rng_state() -> dict[str, Any]:
-    """Return the state of the global generators; those of GPUs only if this process uses one."""
+    """Return the state of the global generators. Generators of GPUs are included only if this process uses a GPU."""
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(legacy=False),
@@ -20,7 +20,7 @@ def get_rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Set the global generators to a value of :func:`get_rng_state`, in which arrays may be lists, as JSON has them."""
+    """Set the global generators to a state from :func:`get_rng_state`, whose arrays may be lists, as in JSON."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     np.random.set_state(state["numpy"])

@@ -1,11 +1,11 @@
-"""Ctrl-C, SIGTERM and SIGHUP, which a terminal or a batch system sends to every process of a run.
+"""Handle Ctrl-C, SIGTERM and SIGHUP. A terminal or a batch system sends them to every process of a run.
 
-Each kind of process has its own answer:
+Each kind of process reacts in its own way:
 
-- one that trains ends after its step, so that its files are complete: :class:`InterruptRequest`;
-- a sweep or a search stops its jobs, and a job that gets SIGTERM ends: :func:`interrupt_on_stop_signals`;
-- a worker, which may have to answer once more, does nothing: :func:`leave_signals_to_main_process`;
-- the fork server, which outlives its workers because it collects their exit status, gets none:
+- A process that trains ends after its step, so that its files are complete: :class:`InterruptRequest`.
+- A sweep or a search stops its jobs, and a job that gets SIGTERM ends: :func:`interrupt_on_stop_signals`.
+- A worker does nothing, because it may have to answer once more: :func:`leave_signals_to_main_process`.
+- The fork server gets no signal, because it must outlive its workers to collect their exit status:
   :func:`blocked_stop_signals`.
 """
 
@@ -24,9 +24,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptRequest:
-    """Remembers that the user or the batch system asked the run to stop; a second Ctrl-C stops at once.
+    """Remembers that the user or the batch system asked the run to stop. A second Ctrl-C stops the run at once.
 
-    :param stops_at_once: raise at the first signal, because nothing has to be saved.
+    :param stops_at_once: raise at the first signal. Use this if nothing has to be saved.
     """
 
     def __init__(self, stops_at_once: bool = False) -> None:
@@ -35,11 +35,11 @@ class InterruptRequest:
 
     @contextmanager
     def catch_signals(self) -> Iterator[None]:
-        """Handle SIGINT, SIGTERM and SIGHUP within the block, except those that are ignored, as SIGHUP with nohup.
+        """Handle SIGINT, SIGTERM and SIGHUP within the block, except ignored signals (nohup ignores SIGHUP).
 
         Batch systems send SIGTERM before they kill a job, terminals SIGHUP when they are closed.
         """
-        in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows no other to do this
+        in_main_thread = threading.current_thread() is threading.main_thread()  # only the main thread can set handlers
         not_ignored = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         caught = not_ignored if in_main_thread else []
         before = {number: signal.signal(number, self._handle) for number in caught}
@@ -50,16 +50,16 @@ class InterruptRequest:
                 signal.signal(number, previous)
 
     def stop_at_once(self) -> None:
-        """From here on, where everything is saved, stop at once.
+        """Stop at once from now on, because everything is saved.
 
-        :raises KeyboardInterrupt: it was requested before.
+        :raises KeyboardInterrupt: a stop was requested before.
         """
         self._stops_at_once = True
         if self.requested:
             raise KeyboardInterrupt
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self.requested:  # a closed terminal sends SIGHUP and SIGTERM; both together are one request
+        if self.requested:  # a closed terminal sends SIGHUP and SIGTERM, which are one request
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             return
@@ -76,9 +76,10 @@ def interrupt_on_stop_signals() -> AbstractContextManager[None]:
 
 
 def leave_signals_to_main_process() -> None:
-    """Do nothing on the signals of a run in this process, a worker.
+    """Let this process, a worker, do nothing on the signals of a run.
 
-    They are neither blocked nor ignored, because a simulator started from this process would inherit that.
+    An empty handler receives the signals. If this process blocked or ignored them, a simulator that it starts would
+    inherit that.
     """
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
@@ -87,7 +88,7 @@ def leave_signals_to_main_process() -> None:
 
 @contextmanager
 def blocked_stop_signals() -> Iterator[None]:
-    """Block the signals of a run within the block, for a process that is started there."""
+    """Block the signals of a run within the ``with`` block, so that a process started there inherits the mask."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield

@@ -19,11 +19,12 @@ Interval = tuple[Any, Any]
 def wilson(successes: Any, trials: Any, confidence: float = 0.95) -> Interval:
     """Return the Wilson score interval of a success rate, both ends in [0, 1].
 
-    Unlike the normal approximation it does not shrink to nothing at 0 % and 100 %.
+    Unlike the normal approximation, the interval does not shrink to nothing at 0 % and 100 %.
 
-    :param successes: a number, or an array for an interval of each; so may ``trials`` be.
+    :param successes: a number, or an array to get an interval for each entry.
+    :param trials: a number, or an array like ``successes``.
     """
-    # scipy.stats.binomtest agrees to 15 digits, but its import takes a second of every run.
+    # scipy.stats.binomtest agrees to 15 digits, but importing it would take a second in every run.
     z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
     rate = successes / trials
     scale = 2 * (trials + z**2)
@@ -33,7 +34,7 @@ def wilson(successes: Any, trials: Any, confidence: float = 0.95) -> Interval:
 
 
 MIN_IQM_RUNS = 4
-"""Fewest runs of which the interquartile mean leaves out one at each end; of fewer it is the mean."""
+"""Fewest runs at which the interquartile mean leaves out a run at each end. Of fewer runs it is the plain mean."""
 
 
 def iqm(*tasks: NDArray, axis: int = 0) -> NDArray:
@@ -53,9 +54,9 @@ def optimality_gap(*tasks: NDArray, axis: int = 0) -> NDArray:
 
 
 def probability_of_improvement(x: NDArray, y: NDArray, axis: int = 0) -> NDArray:
-    """Return the probability that a run of x beats a run of y, ties counting half; runs are along ``axis``.
+    """Return the probability that a run of x beats a run of y. Ties count half, and runs are along ``axis``.
 
-    It is the Mann-Whitney statistic over the number of pairs.
+    The probability is the Mann-Whitney statistic divided by the number of pairs.
     """
     return scipy.stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic / (x.shape[axis] * y.shape[axis])
 
@@ -63,9 +64,9 @@ def probability_of_improvement(x: NDArray, y: NDArray, axis: int = 0) -> NDArray
 def improvement_interval(probability: float, m: int, n: int) -> tuple[float, float]:
     """Return the 95 % score interval of a probability of improvement, both ends in [0, 1].
 
-    Method 5 of Newcombe 2006 (Statistics in Medicine 25(4), 559-573, doi:10.1002/sim.2324). As Wilson's interval does
-    for a proportion, it takes the variance at the end of the interval, and so does not shrink to nothing at 0 and 1:
-    three seeds that all beat three others give [0.50, 1.00].
+    Method 5 of Newcombe 2006 (Statistics in Medicine 25(4), 559-573, doi:10.1002/sim.2324). Like Wilson's interval for
+    a proportion, the method uses the variance at the end of the interval. So the interval does not shrink to nothing at
+    0 and 1: if all of three seeds beat three other seeds, it is [0.50, 1.00].
 
     :param probability: probability that a run of x beats a run of y, as :func:`probability_of_improvement` returns it.
     :param m: runs of x.
@@ -87,13 +88,14 @@ def improvement_interval(probability: float, m: int, n: int) -> tuple[float, flo
 def bootstrap_interval(
     samples: Sequence[NDArray], statistic: Callable[..., NDArray] = iqm, widen_to: Interval | None = None
 ) -> Interval:
-    """Return the 95 % percentile interval of a stratified bootstrap, which resamples whole runs within each sample.
+    """Return the 95 % percentile interval of a stratified bootstrap that resamples whole runs within each sample.
 
     :param samples: arrays of runs, along their first axis, as ``statistic`` takes them.
     :param statistic: takes the samples and ``axis``.
-    :param widen_to: an interval that the result is widened to contain, such as Wilson's over all episodes. Without it,
-        three seeds at 100 % would give [100 %, 100 %].
-    :return: lower and upper end, of the shape of one statistic; NaN if a sample has fewer than :data:`MIN_SEEDS` runs.
+    :param widen_to: an interval that the result must contain, such as Wilson's over all episodes. Without
+        ``widen_to``, three seeds at 100 % would give [100 %, 100 %].
+    :return: lower and upper end, each of the shape of one statistic. Both are NaN if a sample has fewer than
+        :data:`MIN_SEEDS` runs.
     """
     if min(map(len, samples)) < MIN_SEEDS:
         missing = np.full(samples[0].shape[1:], np.nan)[()]
@@ -109,9 +111,9 @@ def difference_interval(
 ) -> tuple[float, float, float]:
     """Return the difference of two means over seeds, and the ends of its interval.
 
-    The interval is Welch's over the seeds. For success rates it is at least as wide as Newcombe's over all episodes,
-    because five seeds at 100 % have no variance but do not prove 100 %. It is infinite for other values without
-    variance.
+    The interval is Welch's interval over the seeds. For success rates it is at least as wide as Newcombe's interval
+    over all episodes, because five seeds at 100 % have no variance but do not prove 100 %. For other values without
+    variance the interval is infinite.
 
     :param treated: one value per seed, at least two.
     :param control: values of the control, one per seed, at least two.
@@ -121,7 +123,7 @@ def difference_interval(
     low, high = (-np.inf, np.inf) if episodes is None else (gain, gain)
     if max(np.ptp(treated), np.ptp(control)) > 1e-9:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of "precision loss" where one side's values are all equal
+            warnings.simplefilter("ignore", RuntimeWarning)  # "precision loss", if all values of one side are equal
             low, high = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
     if episodes is not None:
         newcombe_low, newcombe_high = _newcombe(treated, control, episodes, confidence)

@@ -1,7 +1,7 @@
 """Code that a config names: ``module:name``, or ``{module:Class: {argument: value}}`` in a list.
 
-rlher's own choices, such as algorithms and priorities, have such paths as well, and short names for them. They are
-imported when they are used, so that a table of choices can be read without importing torch.
+rlher's own choices, such as algorithms and priorities, have such paths as well, and also short names. rlher imports a
+choice when it is used, so that a table of choices can be read without importing torch.
 
 A key may name code if its declaration says so (``may_name_code=True`` in :func:`rlher.config.key.config_key`).
 """
@@ -21,18 +21,18 @@ from rlher.core.errors import UserError, describe_error, did_you_mean, first_lin
 
 
 def import_module(module: str, key: str = "env.modules") -> ModuleType:
-    """Import a module that the user named; modules of the current folder are found as well.
+    """Import a module that the user named. The module may be in the current folder.
 
-    :param key: config key that names it, for messages.
-    :raises UserError: it cannot be imported.
+    :param key: config key that names the module, for messages.
+    :raises UserError: the module cannot be imported.
     """
-    # The current folder is searched last, and only for a module that is not installed. Absolute, because a worker
-    # process may have another one.
+    # The current folder is searched last, and only for a module that is not installed. Its path is absolute, because
+    # the current folder of a worker process may be another one.
     if os.getcwd() not in sys.path and not _is_found(module.partition(".")[0]):
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:  # of the module, or of one that it imports
+    except ModuleNotFoundError as error:  # the module, or a module that it imports, is missing
         advice = "install it, or set PYTHONPATH to its folder"
         raise UserError(f"{key}={module!r} cannot be imported: {first_line(error)}; {advice}.") from error
     except (Exception, SystemExit) as error:  # SystemExit: a script without a main guard
@@ -40,7 +40,7 @@ def import_module(module: str, key: str = "env.modules") -> ModuleType:
 
 
 def _is_found(name: str) -> bool:
-    with contextlib.suppress(ValueError):  # a module without a spec, such as __main__; not a name at all
+    with contextlib.suppress(ValueError):  # a module without a spec, such as __main__, or an invalid name
         return find_spec(name) is not None
     return False
 
@@ -48,9 +48,9 @@ def _is_found(name: str) -> bool:
 def import_object(key: str, name: str, kind: type | None = None) -> Any:
     """Return what ``module:name`` names.
 
-    :param key: config key or argument that names it, for messages.
-    :param kind: its base class; None: anything that can be called.
-    :raises UserError: there is no such name, its module cannot be imported, or it is of another kind.
+    :param key: config key or argument that has the name, for messages.
+    :param kind: required base class, or None if any function or class will do.
+    :raises UserError: there is no such name, the module cannot be imported, or the object is of another kind.
     """
     module, _, attribute = name.rpartition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
@@ -62,17 +62,17 @@ def import_object(key: str, name: str, kind: type | None = None) -> Any:
         raise UserError(f"{key}: {module} has no {attribute}{has}.")
     value = getattr(imported, attribute)
     fits = callable(value) if kind is None else isinstance(value, type) and issubclass(value, kind)
-    if not fits:  # a function could be os.system
+    if not fits:  # where a class is required, a function such as os.system must not pass
         what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
     return value
 
 
 def bind_arguments(key: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function with its keyword arguments bound, or an object of a class that is made with them.
+    """Return a function with its keyword arguments bound, or an instance of a class made with them.
 
-    :param function: a function with one further argument, or a class.
-    :param key: config key that names it, for messages.
+    :param function: a class, or a function that takes one more argument.
+    :param key: config key that names the function, for messages.
     :raises UserError: the arguments do not fit.
     """
     try:
@@ -86,12 +86,12 @@ def bind_arguments(key: str, function: Callable[..., Any], kwargs: Mapping[str, 
 
 
 def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
-    """Import the class that an entry of ``env.wrappers`` or ``callbacks``, or ``logger``, names, and call it.
+    """Import and call the class named by ``logger``, or by an entry of ``env.wrappers`` or ``callbacks``.
 
     :param key: config key, for messages.
-    :param kind: its base class; None: anything that can be called.
-    :param arguments: come before the entry's keyword arguments.
-    :raises UserError: it cannot be imported, is not a subclass of ``kind``, or raises.
+    :param kind: required base class, or None if any function or class will do.
+    :param arguments: positional arguments, before the entry's keyword arguments.
+    :raises UserError: the class cannot be imported, is not a subclass of ``kind``, or raises.
     """
     path, kwargs = parse_class(key, entry)
     function = import_object(key, path, kind)
@@ -102,7 +102,7 @@ def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any
 
 
 def parse_class(key: str, entry: Any) -> tuple[str, dict[str, Any]]:
-    """Return the ``module:Class`` and keyword arguments of an entry; RL Zoo's ``module.Class`` is accepted as well.
+    """Return the ``module:Class`` and keyword arguments of an entry. RL Zoo's ``module.Class`` is accepted as well.
 
     :raises UserError: the entry has another form.
     """

@@ -1,6 +1,6 @@
-"""Worker processes: start one, ask it something, receive the answer or its exception, notice its loss, close it.
+"""Worker processes: start them, call methods in them, receive results and exceptions, detect lost workers, close them.
 
-A worker holds one object, its *service*, and calls the methods that it is asked for::
+A worker holds one object, its *service*, and calls methods of the service on request::
 
     class Adder:
         def add(self, one, two):
@@ -49,10 +49,10 @@ class WorkerLost(RunError):
 
 
 class Worker:
-    """A process that holds a service and calls its methods; see the module.
+    """A process that holds a service and calls its methods, see the example in :mod:`rlher.core.workers`.
 
-    :param build: called in the process; returns the service. It must be possible to pickle it.
-    :param name: name of the process, with which the message of :class:`WorkerLost` begins.
+    :param build: picklable function that returns the service. The new process calls it.
+    :param name: name of the process. The message of :class:`WorkerLost` begins with this name.
     """
 
     def __init__(self, build: Callable[[], Any], name: str = "its process") -> None:
@@ -60,7 +60,7 @@ class Worker:
         start_fork_server()
         context: Any = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
         self.pipe, other = context.Pipe()
-        # Not a daemon, which could have no children, as a simulator may need.
+        # A daemon could not start child processes, and a simulator may need some.
         self.process = context.Process(target=_serve, args=(other, build), daemon=False)
         with _STARTING, _without_main_module():
             self.process.start()
@@ -69,7 +69,7 @@ class Worker:
         self._close_at_exit = Finalize(self, _end, (self.pipe, self.process, CLOSE_TIMEOUT), exitpriority=0)
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Ask for a call of a method of the service; :meth:`receive` returns its result.
+        """Ask the worker to call a method of the service. :meth:`receive` returns the result.
 
         :raises WorkerLost: the process has ended.
         """
@@ -81,9 +81,9 @@ class Worker:
     def receive(
         self, timeout: float | None, on_report: Callable[[Any], Any] = lambda value: None, extra_timeout: float = 0
     ) -> Any:
-        """Return the next result, or raise the exception of the call, which has the worker's traceback as a note.
+        """Return the next result, or raise the exception of the call, with the worker's traceback as a note.
 
-        :param timeout: seconds to wait, counted from the last :func:`report_progress` of the service; None: no limit.
+        :param timeout: seconds to wait since the last :func:`report_progress` of the service, or None for no limit.
         :param on_report: called with the values that the service reports.
         :param extra_timeout: added to the time limit of the first report or result.
         :raises WorkerLost: the process has ended, or did not answer in time.
@@ -105,7 +105,7 @@ class Worker:
                 on_report(value)
 
     def disconnect(self) -> None:
-        """Let the process end after its current call or at its next progress report; a waiting `receive` raises."""
+        """Let the process end after its current call or at its next progress report. A waiting `receive` raises."""
         _disconnect(self.pipe)
 
     def kill(self) -> None:
@@ -123,12 +123,12 @@ class Worker:
 
 
 _STARTING = threading.Lock()
-"""Threads start workers one after the other, because :func:`_without_main_module` changes this process."""
+"""Lock that lets one thread at a time start a worker, because :func:`_without_main_module` changes this process."""
 
 
 @contextlib.contextmanager
 def _without_main_module() -> Iterator[None]:
-    """Keep a new process from importing the program's script, which would run again without a main guard."""
+    """Keep a new process from importing the program's script. A script without a main guard would run again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -145,7 +145,7 @@ def close_workers(workers: Sequence[Worker]) -> None:
             worker.disconnect()
         for worker in workers:
             worker.process.join(max(deadline - time.monotonic(), 0))
-    finally:  # after Ctrl-C they would outlive this process
+    finally:  # after Ctrl-C, workers would outlive this process
         for worker in workers:
             worker.kill()
 
@@ -153,8 +153,8 @@ def close_workers(workers: Sequence[Worker]) -> None:
 def report_progress(value: Any = None) -> None:
     """Tell the process that waits for this worker that the current call makes progress.
 
-    A report without a value is left out if the last one was sent less than :data:`REPORT_SECONDS` ago. In a process
-    that is no worker nothing is sent.
+    A report without a value is skipped if the last report was sent less than :data:`REPORT_SECONDS` ago. Outside of a
+    worker this function does nothing.
 
     :param value: passed on to ``on_report`` of :meth:`Worker.receive`.
     """
@@ -166,11 +166,12 @@ def report_progress(value: Any = None) -> None:
 
 
 def start_fork_server(modules: Sequence[str] = ()) -> None:
-    """Start the fork server, from which workers are started, if this process has none.
+    """Start the fork server if this process has none.
 
-    The server imports modules in the background. Workers are forked from it, so they start with these modules imported.
+    The server imports modules in the background. Workers are forked from the server, so they start with these modules
+    imported.
 
-    :param modules: what the server imports; no effect if it was started before.
+    :param modules: modules that the server imports. They have no effect if the server was started before.
     """
     from multiprocessing import forkserver, resource_tracker
 
@@ -203,7 +204,7 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
                 pipe.send(answer)
             except OSError:
                 raise
-            except Exception as error:  # of any kind, from pickling it
+            except Exception as error:  # pickling raises many kinds
                 problem = RunError(f"it returned what cannot be sent to another process: {first_line(error)}")
                 pipe.send(("raised", _portable(problem)))
             method, arguments = pipe.recv()
@@ -216,7 +217,7 @@ def _serve(pipe: Connection, build: Callable[[], Any]) -> None:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """Return an exception that can be pickled: if possible the given one, with its traceback as a note."""
+    """Return an exception that can be pickled, if possible the given exception, with its traceback as a note."""
     error.add_note("".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))
@@ -232,13 +233,13 @@ def _portable(error: BaseException) -> BaseException:
 
 
 def _disconnect(pipe: Connection) -> None:
-    """Close a pipe for both ends; unlike `close` it wakes a thread that waits for the pipe."""
+    """Close a pipe for both ends. Unlike `close`, this wakes a thread that waits for the pipe."""
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(pipe.fileno())) as both_ways:
         both_ways.shutdown(socket.SHUT_RDWR)
 
 
 def _end(pipe: Connection, process: Any, timeout: float) -> None:
-    """Hang up, wait for a process to end, and kill it after ``timeout`` seconds."""
+    """Disconnect the pipe, wait for the process to end, and kill it after ``timeout`` seconds."""
     _disconnect(pipe)
     process.join(timeout)
     if process.exitcode is None:

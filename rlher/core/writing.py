@@ -39,7 +39,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def display_path(path: Path) -> Path:
-    """Return a path as one would type it: relative to the current folder if it lies there, but no flag."""
+    """Return a path relative to the current folder if it lies there, unless the result would look like a flag."""
     with contextlib.suppress(ValueError, OSError):
         short = path.relative_to(Path.cwd())
         if not str(short).startswith("-"):
@@ -49,9 +49,9 @@ def display_path(path: Path) -> Path:
 
 @contextlib.contextmanager
 def output_file(path: Path) -> Iterator[Path]:
-    """Yield as :func:`atomic_write` does, for a file the user named; its folder is created.
+    """Create the folder of a file that the user named, and yield a temporary path as :func:`atomic_write` does.
 
-    :raises UserError: it cannot be written.
+    :raises UserError: the file cannot be written.
     """
     with as_write_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
