@@ -1,1 +1,1 @@
-"""Run many training runs side by side: sweeps, worker processes and tasks of Ray, the progress table."""
+"""Train many runs side by side: sweeps, worker processes, Ray tasks and the progress table."""

@@ -1,4 +1,4 @@
-"""Jobs that run side by side, in worker processes of this machine or in tasks of a Ray cluster.
+"""Run jobs side by side, in worker processes of this machine or in tasks of a Ray cluster.
 
 :func:`run_jobs` runs the jobs of a sweep or a search::
 
@@ -43,7 +43,7 @@ def run_jobs(jobs: JobSource, pool: "JobPool", show_progress: bool) -> None:
                 for job in jobs.next_jobs(pool.size - len(pool.running)):
                     pool.submit(job)
                 table.update()
-                if not pool.running:  # others run the last jobs
+                if not pool.running:  # other commands run the last jobs
                     time.sleep(POLL_SECONDS)
                 for future in wait(pool.running, POLL_SECONDS, FIRST_COMPLETED).done:
                     jobs.on_end(pool.running.pop(future).owner, future.exception())
@@ -58,13 +58,13 @@ def run_jobs(jobs: JobSource, pool: "JobPool", show_progress: bool) -> None:
 
 
 class JobPool:
-    """Context manager that runs ``workers=`` jobs at a time; the end of its block stops them.
+    """Context manager that runs ``workers=`` jobs at a time. The end of the block stops them.
 
-    Each job has a process or a Ray task of its own, and a thread of this process waits for it.
+    Each job has its own process or Ray task, and a thread of this process waits for the end of the job.
 
-    :param ray_retries: how often Ray runs a job again if its node died; -1: without limit.
-    :ivar running: the jobs that were submitted and whose end is not recorded.
-    :raises UserError: Ray is not installed, or its head cannot be reached.
+    :param ray_retries: how often Ray runs a job again if its node died; -1 for no limit.
+    :ivar running: the jobs that were submitted, until their end is recorded.
+    :raises UserError: Ray is not installed, or the head node of the cluster cannot be reached.
     """
 
     def __init__(self, config: LauncherConfig, ray_retries: int) -> None:
@@ -88,7 +88,7 @@ class JobPool:
         self.running[self._threads.submit(self._run, job)] = job
 
     def stop(self) -> None:
-        """Interrupt all jobs as Ctrl-C does, and wait until they have ended; another Ctrl-C kills them."""
+        """Interrupt all jobs as Ctrl-C does, and wait until they have ended. Another Ctrl-C kills them."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         try:
             while not all(future.done() for future in self.running):
@@ -103,7 +103,7 @@ class JobPool:
 def _run_locally(job: Job) -> None:
     """Run a job in a worker process of this machine, and wait for its end.
 
-    The worker has no service; the job is its ``build``.
+    The worker has no service. The job runs as the worker's ``build`` function.
     """
     worker = Worker(partial(_call_in_worker, job.function, job.log))
     job.interrupt = worker.process.terminate
@@ -117,7 +117,7 @@ def _run_locally(job: Job) -> None:
 def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
     """Run a job in a task of a Ray cluster, and wait for its end."""
     task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
-    # Ray sends SIGINT to the task. A run ends after its step at the first one, and at once at a second one.
+    # Ray sends SIGINT to the task. At the first SIGINT a run ends after its step, and at a second one at once.
     job.interrupt = cache(partial(ray.cancel, task))  # cached, so that it is called only once
     job.kill = partial(ray.cancel, task, force=True)
     try:
@@ -151,14 +151,14 @@ def _stop_with_parent() -> None:
 
 
 def _call_in_folder(folder: str, function: Callable[[], None], log: Path) -> None:
-    """Call a function in the command's folder, to which relative paths in its config refer, if this machine has it."""
+    """Call a function in the command's folder, if this machine has it. Relative paths in the config refer to it."""
     if os.path.isdir(folder):
         os.chdir(folder)
     _call_with_log(function, log)
 
 
 def _call_with_log(function: Callable[[], None], log: Path) -> None:
-    """Call a function; the output of this process is appended to ``log``."""
+    """Call a function, and append the output of this process to ``log``."""
     log.parent.mkdir(parents=True, exist_ok=True)
     require_safe_to_write(log)
     with log.open("a") as file:
@@ -181,7 +181,7 @@ def _connect_ray(config: LauncherConfig) -> Any:
     local = {"include_dashboard": False, "num_cpus": config.workers * (config.threads or 1)}
     options: dict[str, Any] = {} if config.ray_address else local
     try:
-        with contextlib.chdir(sys.prefix):  # Ray's workers import modules from the folder they are started in
+        with contextlib.chdir(sys.prefix):  # Ray's workers import modules from their start folder
             ray.init(address=config.ray_address or "local", log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UserError(f"no Ray cluster answers at ray_address={config.ray_address}: {first_line(error)}.") from error

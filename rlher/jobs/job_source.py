@@ -1,4 +1,4 @@
-"""Where jobs come from: the interface of a sweep and of a search to the pool and the progress table."""
+"""The interface through which a sweep or a search supplies jobs to the pool and rows to the progress table."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,15 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass
 class Job:
-    """A call of a function, and how to end it; no effect until it has a process or a task.
+    """A call of a function in a process or a task, and how to end the call.
+
+    ``interrupt`` and ``kill`` have no effect until the job has a process or a task.
 
     :param owner: the run or trial, passed on to :meth:`JobSource.on_end`.
-    :param function: it can be pickled.
-    :param log: file of the machine that runs the job, to which its output is appended.
-    :param interrupt: stops it as Ctrl-C does; it may be called again.
-    :param kill: ends it at once.
+    :param function: picklable function.
+    :param log: file to which the output is appended, on the machine that runs the job.
+    :param interrupt: stops the job as Ctrl-C does. It may be called again.
+    :param kill: ends the job at once.
     """
 
     owner: Any
@@ -25,13 +27,13 @@ class Job:
 
 
 class ProgressRow(NamedTuple):
-    """A run or a trial.
+    """A row of the progress table: a run or a trial.
 
     :param cells: cells of the columns after name and state.
     :param in_table: whether the row is shown in the table on a terminal.
-    :param is_printed: whether it is printed where there is no table, each time that it changes.
-    :param progress: share of its work that is done, from which the time left is estimated.
-    :param reason: why it failed.
+    :param is_printed: whether each change of the row is printed where there is no table.
+    :param progress: share of the work that is done. The time left is estimated from it.
+    :param reason: why the run or trial failed.
     """
 
     name: str
@@ -46,7 +48,7 @@ class ProgressRow(NamedTuple):
 class JobSource(Protocol):
     """Supplies jobs and the rows of their progress table.
 
-    :ivar columns: headings of the table, the first two of name and state.
+    :ivar columns: headings of the table. The first two columns are name and state.
     :ivar total: number of rows at the end.
     """
 
@@ -58,16 +60,16 @@ class JobSource(Protocol):
         """Return the rows of the progress table as they are now."""
 
     def next_jobs(self, free: int) -> Iterable[Job]:
-        """Return at most ``free`` jobs to start now; called about once a second."""
+        """Return at most ``free`` jobs to start now. The pool calls this about once a second."""
 
     def on_end(self, owner: Any, error: BaseException | None) -> None:
         """Record the end of a job.
 
-        :param error: what the function raised; WorkerLost if its worker died.
+        :param error: what the function raised, or WorkerLost if the worker died.
         """
 
     def on_interrupt(self) -> None:
         """Record that the running jobs were stopped."""
 
     def is_complete(self) -> bool:
-        """Return whether there will be no more jobs; called while none is running."""
+        """Return whether there will be no more jobs. The pool calls this while no job is running."""

@@ -1,4 +1,4 @@
-"""Progress of runs or trials on stderr: on a terminal a table that is redrawn, elsewhere lines."""
+"""Show the progress of runs or trials on stderr: a redrawn table on a terminal, printed lines elsewhere."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ from rlher.jobs.job_source import JobSource, ProgressRow
 class ProgressTable:
     """Context manager that shows the rows of jobs while its block runs.
 
-    :param enabled: show anything at all.
+    :param enabled: whether to show anything.
     """
 
     def __init__(self, jobs: JobSource, enabled: bool) -> None:
@@ -40,7 +40,7 @@ class ProgressTable:
             self._live.stop()
 
     def update(self) -> None:
-        """Redraw the table, or print the lines that are new."""
+        """Redraw the table, or print the lines that have changed."""
         if not self._enabled:
             return
         rows = self._jobs.rows()
@@ -69,7 +69,7 @@ class ProgressTable:
         return table
 
     def _time_left(self, rows: list[ProgressRow]) -> str:
-        """Return the time left, estimated from the work since this command started."""
+        """Return the time left, estimated from the work done since this command started."""
         done = sum(row.progress for row in rows)
         if done <= self._done_at_start or done >= self._jobs.total:
             return ""

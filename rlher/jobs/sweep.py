@@ -1,7 +1,7 @@
-"""A sweep (``rlher train -m``): its runs are trained side by side, finished ones skipped, unfinished ones resumed.
+"""A sweep (``rlher train -m``): train its runs side by side, skip finished runs, and resume unfinished runs.
 
-A run belongs to the sweep if it has the same experiment, its seed included, in the same folder ``logs``. A sweep has no
-other state, so the same command again, or one with more seeds, trains what is missing.
+An existing run belongs to the sweep if it has the same experiment and seed, in the same folder ``logs``. A sweep has no
+other state. So the same command again, or a command with more seeds, trains the missing runs.
 """
 
 import contextlib
@@ -40,17 +40,17 @@ UNLOCK_TIMEOUT = 60
 
 WAITING, RUNNING = "waiting", "running"
 STATES = (WAITING, RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
-"""States of a run, in the order of the table; waiting runs are not in it."""
+"""States of a run, in the order of the table. The table leaves out waiting runs."""
 
 
 @dataclass
 class SweepRun:
     """A run of a sweep.
 
-    :param name: the overrides in which it differs from other runs of the sweep, such as ``seed=3``; all overrides if
-        there are none.
+    :param name: the overrides that differ from other runs of the sweep, such as ``seed=3``, or all overrides if none
+        differs.
     :param command_line: the command line of this run alone, for the run folder.
-    :param error: why it failed.
+    :param error: why the run failed.
     """
 
     name: str
@@ -62,7 +62,7 @@ class SweepRun:
 
     @property
     def folder(self) -> Path | None:
-        """Its run folder, which the worker creates."""
+        """The run folder, which the worker creates."""
         if self._folder is None and self.state != WAITING:
             self._folder = lookup.find_run_of_experiment(self.config)
         return self._folder
@@ -75,11 +75,11 @@ class SweepRun:
 
     @property
     def failure(self) -> str:
-        """Why it failed, and where its output is."""
+        """Why the run failed, and where its output is."""
         return f"{self.name} failed: {str(self.error).rstrip('.')}; its output is in {self.log_path}."
 
     def last_evaluation(self) -> Mapping[str, Any]:
-        """Return the final evaluation of a finished run, else the last one so far; empty if there is none."""
+        """Return the final evaluation, or the last evaluation so far, or an empty one if there is none yet."""
         if self.folder is None:
             return {}
         if self.state is Status.FINISHED:
@@ -102,7 +102,7 @@ class SweepRun:
 
 
 class SweepJobs(JobSource):
-    """The runs of a sweep, of which those that are waiting are trained."""
+    """Supplies the waiting runs of a sweep as jobs."""
 
     columns = ("run", "state", "steps", "success", "return")
 
@@ -124,7 +124,7 @@ class SweepJobs(JobSource):
             yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, error: BaseException | None) -> None:
-        """Record how a run ended; it also failed if its process was killed."""
+        """Record how a run ended. A run whose process was killed has failed."""
         run.state = Status.FAILED if error else Status.FINISHED
         if error:
             run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))
@@ -143,7 +143,7 @@ class SweepJobs(JobSource):
 def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun], bool]:
     """Train the runs of a sweep that are not finished.
 
-    :param overrides: those of each run; the first ones say how many are trained at a time.
+    :param overrides: the overrides of each run. Those of the first run set how many runs are trained at a time.
     :return: the distinct runs, and whether Ctrl-C or SIGTERM ended the sweep early.
     :raises UserError: a config or the launcher cannot be used.
     """
@@ -183,9 +183,9 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
 def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[LauncherConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
-    Of runs with the same experiment in the same folder, the first one counts.
+    Of several runs with the same experiment in the same folder, only the first run is kept.
 
-    :param overrides: those of each run.
+    :param overrides: the overrides of each run.
     :param configs: the config of each run.
     """
     common = set.intersection(*(set(override_words(each)) for each in overrides))
@@ -194,7 +194,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
         all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
         words = override_words({key: value for key, value in each.items() if key not in LAUNCHER_KEYS})
-        # A task of Ray has another current folder.
+        # A Ray task has another current folder, so the path must be absolute.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
         run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
@@ -205,11 +205,11 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
 
 
 def train_or_resume(config: TrainConfig, command_line: str) -> None:
-    """Train a run in a worker, or resume it if it has a folder.
+    """Train a run in a worker, or resume the run if it has a folder.
 
-    :param command_line: its command line, for the run folder.
-    :raises UserError: it cannot be trained.
-    :raises RunError: it failed.
+    :param command_line: the command line of the run, for the run folder.
+    :raises UserError: the run cannot be trained.
+    :raises RunError: the run failed.
     """
     folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
@@ -219,8 +219,8 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
 
 
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
-    """Resume a run, as soon as no other process trains it. Keys that may change are those of the sweep."""
-    with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resuming takes it again
+    """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
+    with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resume_run locks the folder again
         pass
     changes: dict[str, Any] = {"run": str(folder)}
     for key, field, value in iter_keys(config):

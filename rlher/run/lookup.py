@@ -1,4 +1,4 @@
-"""Find run folders: by name, the newest one, the last one that is not finished, and the pretrained agents."""
+"""Find run folders by name, the newest run, the last unfinished run, and the pretrained agents."""
 
 import os
 import re
@@ -20,11 +20,11 @@ PRETRAINED_AGENTS = Path(__file__).parents[1] / "pretrained_agents"
 def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder.
 
-    :param run: a folder, or the name of an environment (its newest run); None: the newest run under ``logs``.
-    :param trust_code: whether the code that its config names may be run; that of the user's own runs may always.
-    :raises UserError: there is no such run folder, or its config cannot be read.
-    :raises DamagedFile: its config does not fit the schema.
-    :raises UntrustedCode: its config names code that is not trusted.
+    :param run: a folder, the name of an environment (for its newest run), or None for the newest run under ``logs``.
+    :param trust_code: whether rlher may run code that the config names. Code of the user's own runs is always trusted.
+    :raises UserError: there is no such run folder, or the config cannot be read.
+    :raises DamagedFile: the config does not fit the schema.
+    :raises UntrustedCode: the config names code that is not trusted.
     """
     folder = Path(run) if run else _newest(Path(logs))
     if run and not os.path.exists(run):  # rlher enjoy FetchReach-v4
@@ -43,11 +43,11 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
 
 
 def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
-    """Return the run folder and the model that the keys ``run`` and ``model`` name; ``run`` may be a model file.
+    """Return the run folder and the model that the keys ``run`` and ``model`` name. ``run`` may be a model file.
 
     :param agent: name of a pretrained agent, in place of ``run``.
-    :return: the model as :meth:`RunFolder.resolve_model_name` returns it.
-    :raises UserError: there is no such run, agent or model, or its code is not trusted.
+    :return: the run folder, and the model as :meth:`RunFolder.resolve_model_name` returns it.
+    :raises UserError: there is no such run, agent or model, or the config names code that is not trusted.
     """
     name, model = config.run, config.model
     if agent:
@@ -69,9 +69,9 @@ def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[R
 
 
 def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
-    """Open the most recently started or resumed run that is not finished; the newest run if all are finished.
+    """Open the unfinished run that was started or resumed last. If all runs are finished, open the newest run.
 
-    A run that is being trained now is taken only if there is no other.
+    A run that is being trained now is opened only if there is no other unfinished run.
 
     :param trust_code: as for :func:`open_run`.
     :raises UserError: there is no run at all.
@@ -84,9 +84,9 @@ def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
 
 
 def find_run_of_experiment(config: TrainConfig) -> Path | None:
-    """Return the folder of the run with the same experiment, seed included; None if there is none.
+    """Return the folder of the run with the same experiment and seed, or None if there is no such run.
 
-    If there are several, it is the finished one, or else the one that was started last.
+    Of several runs, return the finished run, or else the run that was started last.
     """
     values = compared_values(config, "experiment")
     defaults = compared_values(config.defaults(), "experiment")
@@ -101,14 +101,14 @@ def find_run_of_experiment(config: TrainConfig) -> Path | None:
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether the run in a folder is finished, its final evaluation included."""
+    """Return whether the run in a folder is finished, including its final evaluation."""
     return run_folder.read_result(folder).get("status") == Status.FINISHED
 
 
 def _newest(logs: Path, env: str | None = None) -> Path | None:
     """Return the folder of the run whose model was written last, or of the newest run if none has a model.
 
-    :param env: name of its environment; None: any.
+    :param env: name of the run's environment, or None for any.
     """
     folders = _run_folders(logs, env)
     models = [folder / name for folder in folders for name in MODEL_FILES.values() if (folder / name).exists()]
@@ -119,8 +119,8 @@ def _newest(logs: Path, env: str | None = None) -> Path | None:
 def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Path]:
     """Return the run folders ``<env>_<number>`` under ``logs``.
 
-    :param env: name of the environment; None: any.
-    :param algo: glob pattern for the name of the algorithm; a sweep looks for its runs once a second.
+    :param env: name of the environment, or None for any.
+    :param algo: glob pattern for the name of the algorithm. It saves time: a sweep looks for its runs once a second.
     """
     env_pattern = re.escape(run_folder.safe_name(env)) if env else ".*"
     folders = [config.parent for config in logs.glob(f"{algo}/*/{CONFIG_FILE}")]
@@ -128,7 +128,7 @@ def _run_folders(logs: Path, env: str | None = None, algo: str = "*") -> list[Pa
 
 
 def _modified(path: Path) -> float:
-    """Return when a file was written; 0 if another process has deleted it since."""
+    """Return when a file was written, or 0 if another process has deleted the file."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -136,9 +136,10 @@ def _modified(path: Path) -> float:
 
 
 def split_named_folder(word: str) -> tuple[str, str]:
-    """Return the folder and the name of ``NAME=folder``; the name of a plain folder is empty.
+    """Return the folder and the name of ``NAME=folder``. The name of a plain folder is empty.
 
-    Both may contain ``=``: the folder is the first that exists, or else all after the first ``=``.
+    Both parts may contain ``=``. The folder is the longest part after a ``=`` that exists, or else everything after the
+    first ``=``.
     """
     if os.path.exists(word) or "=" not in word:
         return word, ""
@@ -159,9 +160,9 @@ def pretrained_agent_names() -> list[str]:
 
 
 def pretrained_agent_folder(name: str) -> Path:
-    """Return the folder of a pretrained agent: a run folder that holds the weights of the policy alone.
+    """Return the folder of a pretrained agent. It is a run folder with only the weights of the policy.
 
-    :raises UserError: there is none of that name.
+    :raises UserError: there is no agent of that name.
     """
     known = pretrained_agent_names()
     if name not in known:

@@ -18,7 +18,7 @@ PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "
 def describe_run(config: TrainConfig, experiment: dict[str, Any]) -> dict[str, Any]:
     """Return the content of ``meta.json`` for a run that starts now.
 
-    :param experiment: the values that change what is learnt or measured, by which a sweep finds its runs again.
+    :param experiment: the values that change what is learnt or measured. A sweep finds its runs again by these values.
     """
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -47,12 +47,12 @@ def package_versions() -> dict[str, str]:
 
 
 def _git_state() -> dict[str, Any] | None:
-    """Return the commit of rlher's own checkout and whether files were changed since; None outside a checkout."""
+    """Return the commit of rlher's own checkout and whether files have changed since, or None outside a checkout."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
 
-    # Without a lock: a run that starts must not make a git command of the user fail.
+    # git takes no lock here, so that a starting run does not make a git command of the user fail.
     git = ["git", "--no-optional-locks", "-C", str(root)]
     status = [*git, "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
@@ -64,7 +64,7 @@ def _git_state() -> dict[str, Any] | None:
 
 
 def _gpu() -> str | None:
-    """Return the name of the GPU torch would use; runs on a GPU are not exactly repeatable."""
+    """Return the name of the GPU that torch would use. Runs on a GPU are not exactly repeatable."""
     import torch as th  # already loaded by commands that create runs, not by those that only read them
 
     return th.cuda.get_device_name() if th.cuda.is_available() else None

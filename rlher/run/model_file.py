@@ -1,7 +1,7 @@
 """Model files: Stable-Baselines3 zips that are read without unpickling anything.
 
-A zip of SB3 holds a pickle of the model's attributes beside its weights, and unpickling a file from someone else can
-run any code. So the model is rebuilt from the run's config, and only tensors are read from the zip.
+A zip of SB3 holds the weights and a pickle of the model's attributes. Unpickling a file from someone else can run any
+code. So rlher rebuilds the model from the run's config, and reads only tensors from the zip.
 """
 
 import io
@@ -28,13 +28,13 @@ NORMALIZER = "features_extractor.normalizer."
 """Part of the names of the statistics by which a policy normalises observations."""
 
 FIXED_ENT_COEF = "ent_coef_tensor"
-"""A fixed entropy coefficient: set by the config, not learnt, so not loaded."""
+"""A fixed entropy coefficient. It is not loaded, because the config sets it."""
 
 
 def to_bytes(model: OffPolicyAlgorithm) -> bytes:
-    """Return the content of a model file, which SB3's own ``load`` can read too.
+    """Return the content of a model file that SB3's own ``load`` can read as well.
 
-    It is made in memory, because torch hides the OSError of a full disk.
+    The content is made in memory, because torch hides the OSError of a full disk.
 
     :raises RunError: training diverged: a weight or statistic of the policy is not finite.
     """
@@ -64,7 +64,7 @@ def _open(file: Path | io.BytesIO) -> Iterator[zipfile.ZipFile]:
 
 @contextmanager
 def _as_misfit_error(archive: zipfile.ZipFile) -> Iterator[None]:
-    """Turn the errors of torch and Stable-Baselines3 about weights of another model into UserErrors."""
+    """Turn errors of torch and Stable-Baselines3 into UserErrors if the weights belong to another model."""
     try:
         yield
     except (RuntimeError, ValueError, AttributeError) as error:

@@ -20,9 +20,9 @@ class Status(StrEnum):
 class RunResult:
     """The result of a training run.
 
-    :param error: why it failed, without full stop; None otherwise.
-    :param wall_seconds: seconds since the command started; a resumed run adds the seconds of its earlier parts.
-    :param final: summary of the final evaluation of the last model; empty when it was not played.
+    :param error: why the run failed, without full stop, or None if it did not fail.
+    :param wall_seconds: seconds since the command started. A resumed run adds the seconds of its earlier parts.
+    :param final: summary of the final evaluation of the last model; empty if there was no final evaluation.
     :param best: final evaluation of the best model, with the step at which it was saved (``timesteps``).
     :param evaluations: the rows of ``evaluations.csv``.
     """
@@ -36,7 +36,7 @@ class RunResult:
     evaluations: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of ``result.json``: the final evaluation's rates stand beside the status."""
+        """Return the JSON object of ``result.json``, with the final evaluation at the top level, beside the status."""
         values = asdict(self) | {"model": "last"} | self.final
         del values["final"], values["evaluations"], values["best"]
         return values if self.best is None else {**values, "best": self.best}

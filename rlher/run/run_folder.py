@@ -2,7 +2,7 @@
 
 ``logs/<algo>/<env>_<n>/`` holds ``config.yaml`` (resolved), ``command.txt``, ``meta.json``, ``evaluations.csv``,
 ``result.json``, ``best_model.zip``, ``last_model.zip``, ``checkpoints/``, and SB3's ``progress.csv`` and TensorBoard
-files; with ``eval.keep_models`` and ``record`` also ``models/<steps>.zip`` and ``clips/<steps>.mp4``.
+files. ``eval.keep_models`` adds ``models/<steps>.zip``, and ``record`` adds ``clips/<steps>.mp4``.
 """
 
 import csv
@@ -32,7 +32,7 @@ from rlher.run.metadata import describe_run
 CONFIG_FILE = "config.yaml"
 """The config of a run: written in full and signed, read back and validated against the schema."""
 COMMAND_FILE = "command.txt"
-"""Command lines: the first one started the run, each further one resumed it."""
+"""Command lines: the first line started the run, and each further line resumed it."""
 METADATA_FILE = "meta.json"
 """How the run was made: versions, commit and machine."""
 EVALUATIONS_FILE = "evaluations.csv"
@@ -48,7 +48,7 @@ MODEL_FILES = {"best": "best_model.zip", "last": "last_model.zip"}
 class RunFolder:
     """A run folder and the config of its training.
 
-    :param folder: made absolute, because an environment may change the current folder.
+    :param folder: path of the folder. It is made absolute, because an environment may change the current folder.
     """
 
     def __init__(self, folder: Path, config: TrainConfig) -> None:
@@ -61,19 +61,19 @@ class RunFolder:
         return str(display_path(self.folder))
 
     def init_from_override(self) -> str:
-        """Return the word of a command that starts a new run from this one's weights."""
+        """Return the override with which a new run starts from the weights of this run."""
         return shlex.join([f"init_from={self}"])
 
     def model_path(self, which: str) -> Path:
-        """Return the path of the ``"best"`` or ``"last"`` model, or of the one after a number of steps."""
+        """Return the path of the ``"best"`` or ``"last"`` model, or of the model after a number of steps."""
         return self.folder / MODEL_FILES.get(which, f"models/{which}.zip")
 
     def resolve_model_name(self, name: str) -> str:
         """Return the model that ``model=`` names, for :meth:`model_path`.
 
-        :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"`` for the best model, or the
-            last one if there is no best.
-        :raises UserError: it is none of these, or there is no model after that number of steps.
+        :param name: ``"best"``, ``"last"``, a number of steps, or ``"auto"``. ``"auto"`` is the best model, or the last
+            model if there is no best model.
+        :raises UserError: the name is none of these, or there is no model after that number of steps.
         """
         if name == "auto":
             return next((model for model in MODEL_FILES if self.model_path(model).exists()), "best")
@@ -88,7 +88,7 @@ class RunFolder:
         write_text(self.folder / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.folder))
 
     def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
-        """Replace ``evaluations.csv`` by these rows, and delete it if there are none."""
+        """Replace ``evaluations.csv`` by these rows, or delete the file if there are no rows."""
         if not rows:
             (self.folder / EVALUATIONS_FILE).unlink(missing_ok=True)
             return
@@ -99,11 +99,11 @@ class RunFolder:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """Return the config in a run folder; it may name code that is not trusted.
+    """Return the config in a run folder. The config may name code that is not trusted.
 
-    :raises FileNotFoundError: it has no ``config.yaml``.
-    :raises UserError: reading it is not permitted, or fails for another reason.
-    :raises DamagedFile: it does not fit the schema.
+    :raises FileNotFoundError: the folder has no ``config.yaml``.
+    :raises UserError: the operating system cannot read the file.
+    :raises DamagedFile: the config does not fit the schema.
     """
     config, other_values = read_unvalidated_config(folder)
     if (algo := config.algo.name) not in ALGORITHMS:
@@ -111,7 +111,7 @@ def read_config(folder: Path) -> TrainConfig:
             f"{folder / CONFIG_FILE} needs algo={algo}, which is not installed; install the package that has it."
         )
     try:
-        set_values(config, other_values)  # raises UserError that names the first of them
+        set_values(config, other_values)  # raises a UserError that names the first invalid key
         validate(config)
     except UserError as error:
         raise DamagedFile(folder / CONFIG_FILE, first_line(error)) from None
@@ -121,8 +121,8 @@ def read_config(folder: Path) -> TrainConfig:
 def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
     """Return the config in a run folder, without validation, and the values that do not fit the schema.
 
-    :return: the config, and by dotted key the values of keys that do not exist and values of another type.
-    :raises FileNotFoundError, UserError, DamagedFile: as :func:`read_config`, but for values that do not fit.
+    :return: the config, and by dotted key the values of unknown keys and the values of another type.
+    :raises FileNotFoundError, UserError, DamagedFile: as in :func:`read_config`, but not for values that do not fit.
     """
     path = folder / CONFIG_FILE
     with as_read_error(path, FileNotFoundError):
@@ -141,19 +141,21 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return the content of ``result.json``, which was not checked; empty while the run is trained."""
+    """Return the unchecked content of ``result.json``, empty while the run is trained."""
     return read_json_or_empty(folder / RESULT_FILE)
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return the content of ``meta.json``, which was not checked."""
+    """Return the unchecked content of ``meta.json``."""
     return read_json_or_empty(folder / METADATA_FILE)
 
 
 def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
-    """Return the lines of ``command.txt``; none if the folder was written elsewhere, because people copy them.
+    """Return the lines of ``command.txt``, or no lines if this user did not write the folder.
 
-    :param signed: file in the folder that is signed if this user wrote it.
+    Users copy and run these lines, so lines from somebody else must not be shown.
+
+    :param signed: file in the folder whose signature shows that this user wrote the folder.
     """
     return read_text_or_empty(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []
 
@@ -161,9 +163,9 @@ def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
 def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
-    Its number is the highest one in use plus one; runs that start at the same time get different numbers.
+    The number of the run is the highest number in use plus one. Runs that start at the same time get different numbers.
 
-    :param composed: the config before its ``auto`` and null values were resolved, which identifies the experiment.
+    :param composed: the config before its ``auto`` and null values were resolved. It identifies the experiment.
     :param command_line: the command line that trains the run.
     :raises UserError: the folder cannot be written, or the config is too large.
     """
@@ -175,7 +177,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         run = RunFolder(folder, config)
         write_text(folder / COMMAND_FILE, command_line + "\n")
         write_json(folder / METADATA_FILE, describe_run(config, compared_values(composed, "experiment")))
-        # The config is written last: with it, `rlher resume` in another terminal finds the run. The caller locks the
+        # Write the config last: once it exists, `rlher resume` in another terminal finds the run. The caller locks the
         # run at once.
         run.write_config()
     return run
@@ -185,8 +187,8 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
 def locked(folder: Path, timeout: float = 1.0) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block, if its file system has locks.
 
-    :param timeout: seconds to wait for the lock, which a process that calls :func:`is_locked` has for an instant.
-    :raises UserError: another process is training in it.
+    :param timeout: seconds to wait for the lock. A process that calls :func:`is_locked` holds it for an instant.
+    :raises UserError: another process is training in the folder.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -201,7 +203,10 @@ def locked(folder: Path, timeout: float = 1.0) -> Iterator[None]:
 
 
 def _try_lock(handle: int) -> bool:
-    """Return whether no other process has the lock of an open folder; take it if the file system has locks."""
+    """Take the lock of an open folder, and return False if another process has the lock.
+
+    On a file system without locks, return True.
+    """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
