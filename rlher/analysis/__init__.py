@@ -1,1 +1,1 @@
-"""Read many runs: learning curves, comparison tables, pictures and the HTML report."""
+"""Read many runs, and make learning curves, comparison tables, pictures and the HTML report."""

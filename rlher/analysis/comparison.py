@@ -1,7 +1,7 @@
 """The tables of `rlher compare` and `rlher report`, following Agarwal et al. 2021 (arXiv:2108.13264).
 
-Final success with its interval, steps to a success rate, success over several environments, probability of improvement
-and performance profiles.
+The tables show final success with its interval, steps to a success rate, success over several environments, probability
+of improvement, and performance profiles.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,14 +24,14 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 
 def load_compared(config: RunsConfig) -> list[Group]:
-    """Return the groups of runs that a config selects; warn about skipped runs and groups with too few seeds."""
+    """Return the groups of runs that a config selects. Warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config)
     warn_of_few_seeds(groups)
     return groups
 
 
 def warn_of_few_seeds(groups: Iterable[Group]) -> None:
-    """Name the groups with too few seeds for an interval, if there are any."""
+    """Warn of groups with too few seeds for an interval."""
     if few := [group.name for group in groups if len(group.runs) < MIN_SEEDS]:
         warn(f"fewer than {MIN_SEEDS} seeds, so no interval, probability or profile for {'; '.join(few)}.")
 
@@ -58,13 +58,13 @@ def _success_cell(header: str, name: str, groups: Sequence[Group]) -> Cell:
 def _estimate(
     samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray], widen_to: stats.Interval
 ) -> tuple[float, float, float]:
-    """Return a statistic of final success rates and the ends of its interval, as ``stats.bootstrap_interval`` does."""
+    """Return a statistic of final success rates and the two ends of its ``stats.bootstrap_interval``."""
     low, high = stats.bootstrap_interval(samples, statistic, widen_to)
     return float(statistic(*samples)), float(low), float(high)
 
 
 def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
-    """Return a rate in [0, 1] in per cent, with its interval if it has one; a dash if it is NaN."""
+    """Return a rate in [0, 1] in per cent, with its interval if it has one. NaN becomes a dash."""
     interval = "" if np.isnan(low) else f" [{low:.1%}, {high:.1%}]"
     return MISSING if np.isnan(rate) else f"{rate:.1%}{interval}"
 
@@ -78,11 +78,12 @@ def summary(groups: Sequence[Group]) -> Table:
     ``success_rate`` is the interquartile mean over seeds of the final evaluation, in [0, 1]; ``low`` and ``high`` are
     its 95 % bootstrap interval over seeds, widened to the Wilson interval of all episodes together, because three seeds
     at 100 of 100 episodes do not prove 100 %. Both are NaN with fewer than :data:`MIN_SEEDS` seeds. ``per_seed`` is the
-    success rate per seed, ``crash_rate`` the mean. For each level of ``STEPS_TO``, such as 90, ``steps_to_90`` is the
-    median over all seeds, with infinity for the ``never_90`` seeds that did not reach it. ``seconds_to_90`` is the
-    median of their wall-clock time, compilation included. ``timesteps`` is the longest run.
+    success rate per seed, and ``crash_rate`` is the mean over seeds. For each level of ``STEPS_TO``, such as 90,
+    ``steps_to_90`` is the median over all seeds of the steps until 90 %. Seeds that did not reach 90 % count as
+    infinity, and ``never_90`` is their number. ``seconds_to_90`` is the median of the wall-clock time, including
+    compilation. ``timesteps`` is the length of the longest run.
     """
-    envs = [group.env for group in groups]  # the agents of one environment below each other
+    envs = [group.env for group in groups]  # lists the agents of one environment one below the other
     in_order = sorted(groups, key=lambda group: envs.index(group.env))
     table = Table("", [_summary_row(group) for group in in_order], "summary")
     return replace(table, latex_layout=_by_environment(table.numbers))
@@ -122,9 +123,9 @@ def _steps_cell(group: Group, level: int) -> Cell:
 
 
 def _by_environment(numbers: pd.DataFrame) -> Table:
-    """Return the final success rates of :func:`summary` as a paper shows them: environments by agents.
+    """Return the final success rates as a paper shows them: a row per environment and a column per agent.
 
-    :param numbers: of :func:`summary`.
+    :param numbers: the table of :func:`summary`.
     """
     seeds = numbers["seeds"]
     rates = numbers[["success_rate", "low", "high"]].to_numpy()
@@ -149,9 +150,10 @@ def _by_environment(numbers: pd.DataFrame) -> Table:
 def over_environments(groups: Sequence[Group]) -> Table:
     """Return one row per agent with runs on several environments: its success over all of them.
 
-    As rliable does, ``iqm`` is the interquartile mean and ``gap`` the optimality gap (1 minus the mean) of the final
-    success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are their 95 % intervals of a bootstrap
-    stratified by environment, widened to the Wilson interval of all episodes; NaN if an environment has too few seeds.
+    As in rliable, ``iqm`` is the interquartile mean and ``gap`` the optimality gap (1 minus the mean) of the final
+    success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are the ends of their 95 % intervals from
+    a bootstrap stratified by environment, widened to the Wilson interval of all episodes. They are NaN if an
+    environment has too few seeds.
     """
     tasks_by_agent = group_by(groups, lambda group: group.label)
     by_agent = {agent: tasks for agent, tasks in tasks_by_agent.items() if len({group.env for group in tasks}) > 1}
@@ -182,8 +184,8 @@ def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
 def improvements(groups: Sequence[Group]) -> Table:
     """Return the probability of improvement for each pair of groups A, B of one environment with enough seeds.
 
-    It is the probability that a run of A has a higher final success rate than a run of B, ties counting half. ``low``
-    and ``high`` are its 95 % bootstrap interval, widened to :func:`rlher.core.stats.improvement_interval`.
+    This is the probability that a run of A has a higher final success rate than a run of B. Ties count half. ``low``
+    and ``high`` are the 95 % bootstrap interval, widened to :func:`rlher.core.stats.improvement_interval`.
     """
     with_interval = [group for group in groups if len(group.runs) >= MIN_SEEDS]
     rows = [_improvement_row(a, b) for a, b in combinations(with_interval, 2) if a.env == b.env]
@@ -238,6 +240,6 @@ TABLES = {
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:
-    """Return all tables that have rows, of at least one group."""
+    """Return all tables that have rows. There must be at least one group."""
     made = [make(groups) for make in TABLES.values()]
     return [table for table in made if table.rows]

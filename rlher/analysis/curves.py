@@ -26,12 +26,12 @@ MAX_POINTS = 500
 class GroupCurve:
     """The learning curve of a group.
 
-    :param run_curves: y by x of each run with numbers in both columns.
-    :param summary: by x, the columns ``iqm``, the interquartile mean over runs, ``low`` and ``high``. There is a row
-        for each x at which a run was evaluated, within the range that all runs cover. Over wall-clock time, a run that
-        has ended keeps its last value. The 95 % bootstrap interval is NaN with fewer than
-        :data:`~rlher.core.stats.MIN_SEEDS` runs; for rates of evaluations it is at least as wide as Wilson's over all
-        episodes.
+    :param run_curves: y by x, for each run with numbers in both columns.
+    :param summary: table by x. Column ``iqm`` is the interquartile mean over runs, and ``low`` and ``high`` are its
+        95 % bootstrap interval. There is a row for each x at which a run was evaluated, within the range that all runs
+        cover. Over wall-clock time, a run that has ended keeps its last value. The interval is NaN with fewer than
+        :data:`~rlher.core.stats.MIN_SEEDS` runs. For rates of evaluations, the interval is at least as wide as
+        Wilson's interval over all episodes.
     """
 
     group: Group
@@ -50,9 +50,9 @@ class GroupCurve:
 
 
 def load_curves(config: PlotConfig) -> list[GroupCurve]:
-    """Return the curves of the groups of runs that a config selects and that have numbers in its two columns.
+    """Return the curves of the groups that a config selects. Leave out groups without numbers in both columns.
 
-    :raises UserError: no runs, or no run has the columns, or numbers in both.
+    :raises UserError: there are no runs, or no run has the two columns or numbers in both.
     """
     groups = load_groups(config)
     x, y = X_COLUMNS[config.x], config.y
@@ -72,15 +72,15 @@ def load_curves(config: PlotConfig) -> list[GroupCurve]:
 
 
 def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
-    """Return the learning curve of a group; without curves of runs if no run has numbers in both columns.
+    """Return the learning curve of a group. ``run_curves`` is empty if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
     :param y: column of the vertical axis, as :meth:`LoadedRun.points` takes it.
-    :param smooth: number of points in the running mean of each run, which is centred.
+    :param smooth: number of points in the centred running mean of each run.
     """
     points = {run: series for run in group.runs if len(series := run.points(x, y))}
     run_curves = [series.rolling(smooth, min_periods=1, center=True).mean() for series in points.values()]
-    # Values between two evaluations are interpolated linearly; outside of a run's range they stay NaN.
+    # Values between two evaluations are interpolated linearly. Values outside of a run's range stay NaN.
     table = pd.concat(run_curves, axis=1, sort=True) if run_curves else pd.DataFrame()
     between = table.interpolate(method="index", limit_area="inside")
     common = (between.ffill() if x == "wall_seconds" else between).dropna()

@@ -1,4 +1,4 @@
-"""Put runs into labelled groups that may be averaged: runs that differ in nothing but their seed."""
+"""Put runs into labelled groups to average over, by default groups of runs that differ only in their seed."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -32,10 +32,10 @@ POOLED_KEYS = {*keys_excluded_from("grouping"), *LABEL_KEYS}
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that are averaged: seeds of one agent, or all runs pooled by ``--by``.
+    """Runs to average over: the seeds of one agent, or all runs that ``--by`` pools.
 
     :param label: name of the group, unique within the environment.
-    :param runs: its runs, at least one.
+    :param runs: the runs of the group, at least one.
     """
 
     env: str
@@ -49,7 +49,7 @@ class Group:
 
 
 def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return the items that have the same key, by key; keys and items are in order of appearance."""
+    """Return lists of the items with the same key, by key. Keys and items keep their order of appearance."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -63,21 +63,21 @@ def seeds_text(counts: Collection[int]) -> str:
 
 
 def mean_text(counts: Collection[int]) -> str:
-    """Return what :func:`rlher.core.stats.iqm` is of groups with these numbers of seeds, in words."""
+    """Return the name of the statistic that :func:`rlher.core.stats.iqm` computes with these numbers of seeds."""
     fewer = f" (mean if fewer than {MIN_IQM_RUNS})" if min(counts) < MIN_IQM_RUNS else ""
     return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
 
 
 Labels = dict[LoadedRun, str]
-"""The label of the group of each run."""
+"""Label of each run's group."""
 
 
 def load_groups(config: RunsConfig) -> list[Group]:
     """Read and group the runs to compare.
 
-    Several folders of runs are one group each and named after the folder. Folders or runs that are given as
-    ``NAME=folder`` are one group for each name. A single folder, none (``logs``), run folders and ``by`` are grouped by
-    :func:`group_runs`.
+    - Several folders of runs: each folder is a group, named after the folder.
+    - ``NAME=folder``: the folders or runs with the same name are a group.
+    - A single folder, no folder (``logs``), run folders, or ``by``: :func:`group_runs` makes the groups.
 
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
@@ -98,7 +98,7 @@ def load_groups(config: RunsConfig) -> list[Group]:
 def output_beside(config: RunsConfig, name: str) -> Path:
     """Return the path of a picture or page in the folder that holds all runs to compare.
 
-    The path is in ``logs`` if there is no such folder, or if it cannot be written to.
+    The path is in ``logs`` if there is no such folder, or if rlher cannot write to the folder.
 
     :param name: name of the file.
     """
@@ -118,8 +118,8 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
 def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]:
     """Group runs by environment and some config keys.
 
-    Without ``by`` the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
-    not a mean over seeds. A label names only what differs. With ``by`` all other differences are pooled.
+    Without ``by``, the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
+    not a mean over seeds. A label names only differing keys. With ``by``, runs that differ in other keys are pooled.
 
     :param by: config keys or short names.
     :raises UserError: no run has a key of ``by``.
@@ -151,13 +151,14 @@ def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[LoadedRun]]:
 
 
 def _make_groups(labels: Labels) -> list[Group]:
-    """Return a group of each environment and label, without repeated runs."""
+    """Return a group for each environment and label, without repeated runs. Warn of pooled runs that differ."""
     groups = []
     for (env, label), pool in _by_env_and_label(labels).items():
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
         keys = _differences(group.runs).columns.tolist()
-        if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:  # which does not separate groups
+        # _differences leaves out total_timesteps, because runs of one agent may differ in length.
+        if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:
             keys.append("total_timesteps")
         if keys:
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
@@ -166,7 +167,7 @@ def _make_groups(labels: Labels) -> list[Group]:
 
 
 def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
-    """Return the longest of the runs with equal configuration and seed: a copy is not another sample."""
+    """Of runs with equal configuration and seed, keep only the longest, because a copy is not another sample."""
     longest: dict[str, LoadedRun] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
         values = {key: run.values[key] for key in sorted(run.values) if key == "seed" or separates_groups(key)}
@@ -177,17 +178,17 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
 
 
 def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Return the config keys that make the runs different agents: a row per run, values as text."""
+    """Return a table of the config keys that make the runs different agents: a row per run, values as text."""
     values = [{key: str(value) for key, value in run.values.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]
 
 
 def _labels_with_differences(label: str, runs: Sequence[LoadedRun]) -> Labels:
-    """Return the label of each run, extended by ``key=value`` of keys that differ between the runs.
+    """Return a label for each run: the given label and ``key=value`` for keys that differ between the runs.
 
-    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then one of
-    them is enough, if possible a key that no run leaves empty.
+    Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then the
+    label has only one of these keys, if possible a key that no run leaves empty.
     """
     table = _differences(runs)
     keys = sorted(table.columns, key=lambda key: table[key].isin(EMPTY_VALUES).any())

@@ -1,6 +1,6 @@
 """Find run folders and read their configuration, evaluations and results.
 
-A run is any folder with a ``config.yaml`` and an ``evaluations.csv``: finished or not.
+A run is any folder with a ``config.yaml`` and an ``evaluations.csv``. It need not be finished.
 Folders that cannot be read are skipped with a message.
 """
 
@@ -32,7 +32,7 @@ from rlher.run.run_folder import (
 )
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "logs" / "benchmark"
-"""Runs in a checkout of rlher that are not the user's own."""
+"""Folder of benchmark runs in a checkout of rlher. These are not the user's own runs."""
 
 MAX_VALUE = 1e15
 """Limit of numbers in tables. Larger ones, which cannot be drawn, count as missing."""
@@ -49,9 +49,9 @@ LABEL_KEYS = ("algo", "env", "her")
 class LoadedRun:
     """A run as far as it has been trained.
 
-    :param values: its ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`; missing keys have their defaults.
-    :param evaluations: its ``evaluations.csv``, sorted by ``timesteps``.
-    :param result: its ``result.json``; empty while it is running.
+    :param values: ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`. Missing keys have their defaults.
+    :param evaluations: ``evaluations.csv``, sorted by ``timesteps``.
+    :param result: ``result.json``, empty while the run is trained.
     """
 
     folder: Path
@@ -63,12 +63,12 @@ class LoadedRun:
     def log(self) -> pd.DataFrame:
         """The training log ``progress.csv`` by ``timesteps``; empty if there is none.
 
-        Each column is there with and without its section, as ``rollout/object_moved`` and ``object_moved``. Its
-        ``wall_seconds`` and ``updates`` are interpolated between evaluations; NaN after the last evaluation.
+        The log has each column with and without its section, as ``rollout/object_moved`` and ``object_moved``.
+        ``wall_seconds`` and ``updates`` are interpolated between evaluations, and NaN after the last evaluation.
         """
         try:
             rows = _numbers(read_table(self.folder / TRAINING_LOG_FILE)).groupby("time/total_timesteps").last()
-        except (OSError, ValueError, OverflowError, KeyError):  # there is none, or it is damaged
+        except (OSError, ValueError, OverflowError, KeyError):  # the log is missing or damaged
             return pd.DataFrame()
         log = rows.reset_index(names="timesteps")  # each row has the last number of each column
         log = log.assign(**{without_section(name): log[name] for name in map(str, log)})
@@ -79,10 +79,10 @@ class LoadedRun:
         return log
 
     def points(self, x: str, y: str) -> pd.Series:
-        """Return a column by another one, sorted, where both have numbers; no points if the run lacks one.
+        """Return column y by column x, sorted, where both have numbers. Without one of the columns, return no points.
 
-        :param x: ``timesteps``, ``wall_seconds`` or ``updates``. Of rows with the same value the last one counts.
-        :param y: column of the evaluations, or of the log with or without its section: ``object_moved``.
+        :param x: ``timesteps``, ``wall_seconds`` or ``updates``. Of rows with the same value, the last row counts.
+        :param y: column of the evaluations, or of the log with or without its section, such as ``object_moved``.
         """
         table = self.evaluations if y in self.evaluations else self.log
         if not {x, y} <= set(table):
@@ -90,14 +90,14 @@ class LoadedRun:
         return table.dropna(subset=[x, y]).groupby(x)[y].last()
 
     def final(self, column: str) -> float:
-        """Return a column of the final evaluation, or of the last one if there is no final one; NaN: neither has it."""
+        """Return a column of the final evaluation, else its last value during training, else NaN."""
         final = finite_float(self.result.get(column))
         if final is not None:
             return final
         return float(self.evaluations.reindex(columns=[column])[column].ffill().iloc[-1])
 
     def first_reaching(self, level: float, column: str = "timesteps") -> float:
-        """Return a column of the first evaluation with at least this success rate; infinity if there is none.
+        """Return a column of the first evaluation with at least this success rate, or infinity if there is none.
 
         :param level: success rate in [0, 1].
         """
@@ -121,7 +121,7 @@ class LoadedRun:
 
 
 def read_runs(path: str) -> list[LoadedRun]:
-    """Read all runs in and below one folder; there may be none.
+    """Read all runs in and below one folder. The list may be empty.
 
     :raises UserError: the folder does not exist.
     """
@@ -142,7 +142,7 @@ def read_runs(path: str) -> list[LoadedRun]:
 def run_folders(path: Path) -> Iterator[Path]:
     """Yield the folders with a ``config.yaml`` in natural order (2 before 10).
 
-    Folders named ``optuna`` below ``path``, and :data:`BENCHMARK`, are read only if asked for.
+    Skip folders named ``optuna`` below ``path``, and :data:`BENCHMARK`. They are read only if ``path`` names them.
 
     :raises UserError: ``path`` does not exist.
     """
@@ -164,7 +164,7 @@ def _natural_key(name: str) -> list[str | int]:
 def read_run(folder: Path) -> LoadedRun:
     """Read one run folder.
 
-    :raises ValueError: it has no evaluation yet, or a success rate is outside [0, 1].
+    :raises ValueError: the run has no evaluation yet, or a success rate is outside [0, 1].
     :raises OSError, UserError: a file cannot be read or is damaged.
     """
     config = _read_config(folder)
@@ -176,23 +176,23 @@ def read_run(folder: Path) -> LoadedRun:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.yaml`` with dotted keys, the defaults of the keys that it lacks, and :data:`LABEL_KEYS`."""
+    """Return ``config.yaml`` with dotted keys, defaults for missing keys, and :data:`LABEL_KEYS`."""
     config, other_values = read_unvalidated_config(folder)
     labels = {
         "algo": config.algo.label,
         "env": config.env.label,
         "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
     }
-    defaults = config.defaults()  # with the keys of empty mappings, such as her.goal_mix
+    defaults = config.defaults()  # the defaults add empty mappings, such as her.goal_mix
     values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, labels)))
-    # Escaped here, since a table, a figure or a notebook may show any of them.
+    # Keys and values are escaped here, because a table, a figure or a notebook may show any of them.
     return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}
 
 
 def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     """Return ``evaluations.csv`` with numeric columns, one row per ``timesteps``, sorted.
 
-    The final evaluation in ``result`` is the only one of a run that was shorter than ``eval.freq``.
+    A run that was shorter than ``eval.freq`` has no such file. Then the final evaluation in ``result`` is the only row.
     """
     path = folder / EVALUATIONS_FILE
     final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])

@@ -1,4 +1,4 @@
-"""`rlher plot`: draw learning curves with matplotlib. `rlher report` embeds the same curves as SVG."""
+"""Draw learning curves with matplotlib for `rlher plot`, and as SVG for `rlher report`."""
 
 import io
 import textwrap
@@ -49,7 +49,7 @@ DIAGNOSTICS = {
 """Labels of the columns of the training log that may show why an agent does not learn."""
 Y_LABELS = {metric.name: metric.axis for metric in METRICS} | DIAGNOSTICS
 Y_LABELS["rollout/success_rate"] = "success rate of training episodes"
-"""Labels of columns; those of ``progress.csv`` also without their section. Any other column is called by its name."""
+"""Labels of columns. A column of ``progress.csv`` may be listed without its section. Other columns show their name."""
 RATES = {*EVALUATION_RATES, *DIAGNOSTICS}
 """Columns that lie in [0, 1] and are shown in per cent, without their section."""
 
@@ -68,9 +68,9 @@ LEGEND_CHARACTERS = 36
 
 
 def plot(config: PlotConfig) -> list[str]:
-    """Draw one panel per environment and one line per group of runs, and return the files that were written.
+    """Draw one panel per environment and one line per group of runs, and return the written files.
 
-    :raises UserError: no runs, an unknown column, or a picture that cannot be written.
+    :raises UserError: there are no runs, a column is unknown, or a picture cannot be written.
     """
     for name in config.output:
         if Path(name).suffix.lower() not in SUFFIXES:
@@ -90,7 +90,7 @@ def plot(config: PlotConfig) -> list[str]:
 
 
 class CurvesFigure(Figure):
-    """A figure whose files have TrueType fonts. A notebook shows it once: as the value of a cell, or at its end."""
+    """A figure that writes files with TrueType fonts. A notebook shows it once, as value or at the end of a cell."""
 
     numbers: pd.DataFrame
     """The drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
@@ -114,8 +114,8 @@ class CurvesFigure(Figure):
 def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     """Draw the runs that a config selects.
 
-    :param for_pyplot: it becomes pyplot's current figure; a GUI toolkit may start.
-    :raises UserError: no runs, or an unknown column.
+    :param for_pyplot: make the figure pyplot's current figure. This may start a GUI toolkit.
+    :raises UserError: there are no runs, or a column is unknown.
     """
     curves = load_curves(config)
     if for_pyplot:
@@ -126,17 +126,16 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     figure.numbers = numbers.reset_index()
     with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS]):
         _draw(figure, curves, config)
-        figure.draw_without_rendering()  # labels of ticks are made when they are drawn, in the style of that time
+        figure.draw_without_rendering()  # matplotlib makes tick labels when it draws them, in the style of that moment
     return figure
 
 
 def draw_on(panel: Axes, config: PlotConfig) -> None:
     """Draw the runs that a config selects on axes of the caller's figure, with the caller's settings of matplotlib.
 
-    The lines are labelled for a legend. The figure has its own size. ``style`` only decides whether single runs are
-    drawn.
+    The lines have labels for a legend. The figure keeps its size. ``style`` only decides whether single runs are drawn.
 
-    :raises UserError: no runs, an unknown column, or runs of several environments.
+    :raises UserError: there are no runs, a column is unknown, or the runs have several environments.
     """
     curves = load_curves(config)
     if len(envs := {curve.group.env for curve in curves}) > 1:
@@ -149,7 +148,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
 def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> None:
     """Draw one panel per environment, with one legend and a caption below.
 
-    :param figure: an empty figure, which is resized.
+    :param figure: an empty figure. The function resizes it.
     :param curves: the curves, at least one.
     :param config: axes, texts, size and style.
     """
@@ -182,8 +181,8 @@ def _draw(figure: Figure, curves: Sequence[GroupCurve], config: PlotConfig) -> N
 def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_legend: bool) -> str:
     """Return one panel over steps as an SVG element, without title and background, and with selectable text.
 
-    :param curves: curves of one environment; those without points are left out.
-    :param y: their column.
+    :param curves: curves of one environment. Curves without points are left out.
+    :param y: column of the vertical axis.
     :param line_styles: as :func:`choose_line_styles` returns them.
     """
     config = PlotConfig(y=y, title="")
@@ -211,9 +210,9 @@ def is_rate(column: str) -> bool:
 
 
 def choose_line_styles(curves: Iterable[GroupCurve], first: int = 0) -> LineStyles:
-    """Return colour and dashes by the label of a group, which are the same for all environments.
+    """Return colour and dashes by group label. A label has the same line style in all environments.
 
-    :param first: number of lines that are drawn already.
+    :param first: number of lines that are already drawn.
     """
     return {
         label: {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[index % len(DASHES)]}
@@ -222,7 +221,7 @@ def choose_line_styles(curves: Iterable[GroupCurve], first: int = 0) -> LineStyl
 
 
 def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, line_styles: LineStyles) -> None:
-    """Draw the groups of one environment: runs as thin lines, their interquartile mean as a thick one, and its band.
+    """Draw the groups of one environment: runs as thin lines, the interquartile mean as a thick line with a band.
 
     :param config: axes, title and style.
     """
@@ -252,13 +251,13 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
     panel.grid(alpha=0.3)
     env = textwrap.shorten(curves[0].group.env, 58, placeholder="…")
     title = escape_control(env if config.title is None else config.title)
-    panel.set_title(title, parse_math=False)  # also on axes of the user, which draw formulas
+    panel.set_title(title, parse_math=False)  # axes of the user would draw formulas
 
 
 def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupCurve], config: PlotConfig) -> None:
     """Draw one legend for all panels, and the title that several panels have in common.
 
-    A legend above the panels has as many columns as fit. A figure without ``figsize`` becomes higher by its height.
+    A legend above the panels has as many columns as fit. A figure without ``figsize`` grows by the legend's height.
     """
     title = escape_control(config.title) if config.title and len(panels) > 1 else None
     lines = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
@@ -278,7 +277,7 @@ def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupC
 
 
 def caption(curves: Sequence[GroupCurve], y: str, smooth: int = 1) -> str:
-    """Return a text that explains the lines and bands of charts, one for each environment."""
+    """Return a text that explains the lines and bands of the charts."""
     seeds = {curve.n_seeds for curve in curves}
     if max(seeds, default=1) == 1:
         parts = ["Each line is a single run."]

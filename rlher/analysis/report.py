@@ -1,4 +1,4 @@
-"""Write the HTML report, a page that needs no other file; all text is escaped."""
+"""Write the HTML report, a page that needs no other file. All text in it is escaped."""
 
 import base64
 import mimetypes
@@ -85,7 +85,7 @@ def write_report(config: ReportConfig, command_line: str) -> Path:
 def _groups(config: ReportConfig, studies: list[Path]) -> list[Group]:
     """Read the compared runs, and the re-runs of each study's best trials.
 
-    Beside other runs, the re-runs are named after their study, because their own labels may be equal.
+    Beside other runs or studies, re-runs are named after their study, because their own labels may be equal.
     """
     folders = [name for name in config.runs if not is_study(Path(name))]
     groups = [] if studies and not folders else load_groups(replace(config, runs=folders))
@@ -131,19 +131,19 @@ def _render(**content: Any) -> str:
         format_seconds=format_seconds,
         **content,
     )
-    # A copied command would bring control characters to a terminal.
+    # Control characters are escaped, because users may paste the command into a terminal.
     return "\n".join(line if line.isprintable() else escape_control(line) for line in page.split("\n"))
 
 
 def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[str, Markup]]:
-    """Return an environment, its learning curves, and a small chart of each column whose numbers differ."""
+    """Return an environment, its learning curves, and a small chart for each column whose numbers differ."""
     line_styles = choose_line_styles(curves)
     training = {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in SMALL_CHARTS:
         small = [aggregate(curve.group, X_COLUMN, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
-        if len(values) > 1:  # else the chart shows nothing
+        if len(values) > 1:  # a constant column shows nothing
             training[column] = Markup(to_svg(small, column, line_styles, with_legend=False))
     return env, Markup(to_svg(curves, Y_COLUMN, line_styles, with_legend=True)), training
 
@@ -152,10 +152,10 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
 
 
 def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the keys of the runs' configuration, package versions and machines: those that differ, and the others.
+    """Return two tables of configuration, package versions and machines: keys that differ, and keys that do not.
 
-    Each table has a row per key and a column per group, with the distinct values of its runs as text. Differing keys
-    that distinguish agents come first, then seed and versions.
+    Each table has a row per key and a column per group, with the distinct values of the group's runs as text. Differing
+    keys that distinguish agents come first, then seed and versions.
     """
     runs = pd.DataFrame([_values(run) for group in groups for run in group.runs]).fillna(MISSING)
     names = sorted(map(str, runs.columns), key=separates_groups, reverse=True)
@@ -179,10 +179,10 @@ def _values(run: LoadedRun) -> dict[str, str]:
 
 
 def read_study(folder: Path) -> dict[str, Any]:
-    """Return what the report shows of a study; entries are empty while it is running or if a file is damaged.
+    """Return the report's entries about a study. Entries are empty while the study runs, or if a file is damaged.
 
     :return: ``counts``, the number of trials by state, as text; ``candidates``, a table of the re-runs, best first;
-        ``trials``, a table; ``pictures``, as :func:`embed` returns them; the other entries are texts.
+        ``trials``, a table; ``pictures``, as :func:`embed` returns them. All other entries are texts.
     """
     verdict = read_json_or_empty(folder / VERDICT_FILE)
     trials = verdict.get("trials")

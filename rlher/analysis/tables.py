@@ -13,17 +13,17 @@ MISSING = "–"
 
 
 def _markdown(cell: str) -> str:
-    """Return a text without HTML and links: names come from run folders, which may be somebody else's."""
+    """Return a text with HTML and links disabled, because the names of somebody else's runs may contain them."""
     return html.escape(cell, quote=False).replace("|", r"\|").replace("](", r"]\(")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of one row: what is printed, and the numbers behind it.
+    """A cell of a table: the printed text, and the numbers behind the text.
 
     :param header: header of the printed column.
-    :param text: what is printed. A column without any text but :data:`MISSING` is not printed.
-    :param numbers: columns of CSV and of :attr:`Table.numbers`; None: the text, under the header.
+    :param text: printed text. A column in which every text is :data:`MISSING` is not printed.
+    :param numbers: columns of CSV and of :attr:`Table.numbers`. None stands for the text, under the header.
     """
 
     header: str
@@ -36,9 +36,9 @@ class Table:
     """A table of numbers that can be printed.
 
     :param title: heading, may be empty.
-    :param rows: the cells of each row; all rows have the same headers.
-    :param label: its label in LaTeX.
-    :param latex_layout: the table that LaTeX shows in its place; None: itself.
+    :param rows: the cells of each row. All rows have the same headers.
+    :param label: label of the table in LaTeX.
+    :param latex_layout: the table that LaTeX shows instead of this table, or None for this table.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Table:
     def format(self, kind: str, width: int = UNLIMITED_WIDTH) -> str:
         """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
 
-        :param width: characters per line of a text; a wider table wraps its cells.
+        :param width: characters per line of ``text``. A wider table wraps its cells.
         """
         if not self.rows:
             return ""
