@@ -1,8 +1,8 @@
-"""The commands of `rlher`: :data:`COMMANDS`, and what a command is: :class:`Command`.
+"""The commands of `rlher`, see :data:`COMMANDS` and :class:`Command`.
 
-The first line of a command's docstring is its summary in ``--help``. ``command_line`` is the text of the command, which
-some write into a file. A command returns its exit code, or None for 0. What is slow to import (torch,
-Stable-Baselines3, Optuna) is imported inside a command, so that help and completion stay fast.
+The first line of a command's docstring is its summary in ``--help``. ``command_line`` is the text of the command. Some
+commands write it into a file. A command returns its exit code, or None for 0. Commands import slow packages (torch,
+Stable-Baselines3, Optuna) inside their function, so that help and completion stay fast.
 """
 
 import functools
@@ -28,7 +28,7 @@ from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import JOB_MODULES, train_run
 
 SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
-"""What the workers of a search import."""
+"""Modules that the workers of a search import."""
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -38,10 +38,13 @@ FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 class Command:
     """A command of `rlher`.
 
-    :param function: does the work with its config and the text of the command line; returns the exit code, None for 0.
-    :param schema: dataclass of its config keys.
-    :param sweep: does the work for the overrides of all runs of a sweep (``-m``); None: ``function``, one by one.
-    :param make_config: returns its config for the values that a command line gives; None: composed by its schema.
+    :param function: runs the command. It takes the config and the text of the command line, and returns the exit code,
+        or None for 0.
+    :param schema: dataclass of the command's config keys.
+    :param sweep: runs a sweep (``-m``). It takes the overrides of all runs. Without it, ``function`` is called for each
+        run in turn.
+    :param make_config: makes the config from the values on the command line. Without it, the config is composed from
+        ``schema``.
     """
 
     name: str
@@ -52,18 +55,18 @@ class Command:
 
     @property
     def summary(self) -> str:
-        """Its line in ``rlher --help``."""
+        """The command's line in ``rlher --help``."""
         return (self.function.__doc__ or self.name).splitlines()[0].rstrip(".")
 
     @property
     def flags(self) -> dict[str, Field]:
-        """Its keys by flag, such as ``--seed``. Keys of a section have none."""
+        """The command's keys by flag, such as ``--seed``. Keys of a section have no flag."""
         keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key))]
         return {"--" + key.name.replace("_", "-"): key for key in keys}
 
     @functools.cached_property
     def keys(self) -> dict[str, Field]:
-        """Its config keys, with those of every algorithm and environment."""
+        """The command's config keys, including the keys of every algorithm and environment."""
         keys = fields_by_key(self.schema)
         sections = tuple(f"{group}." for group in self.groups)
         return keys | {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
@@ -75,7 +78,7 @@ class Command:
 
     @property
     def groups(self) -> list[str]:
-        """Its config groups."""
+        """The command's config groups."""
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
@@ -83,7 +86,7 @@ def train(config: LauncherConfig, command_line: str) -> None:
     """Train an agent and keep everything in a run folder.
 
     :raises RunError: the run failed.
-    :raises KeyboardInterrupt: it was interrupted.
+    :raises KeyboardInterrupt: the run was interrupted.
     """
     print_result(*train_run(config.for_single_run(), command_line))
 
@@ -91,8 +94,8 @@ def train(config: LauncherConfig, command_line: str) -> None:
 def resume(config: ResumeConfig, command_line: str) -> None:
     """Continue a run that was killed or interrupted, or extend a finished one.
 
-    :raises RunError, KeyboardInterrupt: as of :func:`train`.
-    :raises UserError: the run is finished, is being trained, or a key is changed that must not change.
+    :raises RunError, KeyboardInterrupt: as in :func:`train`.
+    :raises UserError: the run is finished or is being trained, or an override sets a key that must not change.
     """
     print_result(*resume_run(config, command_line))
 
@@ -121,12 +124,12 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
 def optimize(config: OptimizeConfig, command_line: str) -> int:
     """Search for a better recipe with Optuna and test it on fresh seeds.
 
-    :return: exit code: 0, or 1 without a comparison because re-runs failed.
+    :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
     from rlher.core.workers import start_fork_server
 
     if config.launcher == "local":
-        start_fork_server(SEARCH_MODULES)  # while this process imports torch
+        start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)
@@ -143,7 +146,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 def evaluate(config: command_flags.EvaluateConfig, command_line: str) -> None:
     """Measure the success rate of a run, or of a pretrained agent.
 
-    :raises UserError: the run, or a readable model in it, does not exist.
+    :raises UserError: the run does not exist, or has no readable model.
     """
     from rlher.evaluation.metrics import format_summary
     from rlher.evaluation.models import open_run_model
@@ -172,7 +175,7 @@ def enjoy(config: command_flags.EnjoyConfig, command_line: str) -> int:
 def collect(config: command_flags.CollectConfig, command_line: str) -> int:
     """Collect demonstrations from an agent or a controller as a Minari dataset.
 
-    :return: exit code: 0, or 130 after Ctrl-C, with the episodes until then written.
+    :return: exit code: 0, or 130 after Ctrl-C. Then the episodes so far are written.
     :raises UserError: there is nothing to play, or nothing to write.
     """
     from rlher.playing.collect import collect_dataset

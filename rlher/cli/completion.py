@@ -30,11 +30,11 @@ SCRIPTS = {
     "zsh": f"autoload -U +X bashcompinit && bashcompinit\n{BASH}",
     "fish": "complete -c rlher -f -a '(COMP_LINE=(commandline -cp) command rlher -sc query=fish)'\n",
 }
-"""What ``eval`` or ``source`` takes to switch on the completion in a shell."""
+"""Script that switches on the completion in a shell, by ``eval`` or ``source``."""
 
 
 def complete(argv: list[str]) -> int:
-    """Answer ``rlher -sc query=<shell>``, or print the script of ``rlher -sc install=<shell>``; return the exit code.
+    """Answer ``rlher -sc query=<shell>`` or print the script for ``rlher -sc install=<shell>``. Return the exit code.
 
     :raises UserError: there is no script for the shell.
     """
@@ -46,15 +46,15 @@ def complete(argv: list[str]) -> int:
         return 0
     *before, word = os.environ.get("COMP_LINE", "").split(" ")
     candidates = _candidates([other for other in before[1:] if other], word)
-    # Only words that are safe in a shell: bash would run $(rm -r *) in a name.
+    # Offer only words that are safe in a shell: bash would run $(rm -r *) in a name.
     print("\n".join(name for name in candidates if name.startswith(word) and SHELL_SAFE.fullmatch(name)))
     return 0
 
 
 def _candidates(before: list[str], word: str) -> Iterable[str]:
-    """Return what a word may become.
+    """Return candidates for the completion of a word.
 
-    :param before: the words before it, without the program.
+    :param before: the words before this word, without the program.
     """
     if not before:
         return COMMANDS
@@ -82,7 +82,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
 
 
 def _up_to_next_dot(text: str, start: int) -> str:
-    """Return a text up to its first dot after ``start``, that dot included; the whole text if there is none."""
+    """Return a text up to and including its first dot after ``start``, or the whole text without such a dot."""
     dot = text.find(".", start)
     return text if dot < 0 else text[: dot + 1]
 

@@ -1,4 +1,4 @@
-"""The words of a command line as overrides: flags, ``key=value`` and positional words."""
+"""Turn the words of a command line into overrides: flags, ``key=value`` and positional words."""
 
 import argparse
 import itertools
@@ -22,12 +22,12 @@ RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
 
 class CommandLine(NamedTuple):
-    """The words of a command line, sorted.
+    """A parsed command line.
 
-    :param command: the command that they are for.
-    :param overrides: the values that they set, by config key or short form.
-    :param is_sweep: ``-m``: a value may be a :class:`~rlher.config.override_syntax.SweepValues`.
-    :param prints_config: ``--cfg job``: print the config in place of running the command.
+    :param command: the command to run.
+    :param overrides: the values that the words set, by config key or short form.
+    :param is_sweep: the line has ``-m``, so a value may be a :class:`~rlher.config.override_syntax.SweepValues`.
+    :param prints_config: the line has ``--cfg job``: print the config instead of running the command.
     """
 
     command: Command
@@ -36,20 +36,20 @@ class CommandLine(NamedTuple):
     prints_config: bool = False
 
     def combinations(self) -> list[dict[str, Any]]:
-        """Return the overrides of the run, or of each run of a sweep: one for each combination of its values."""
+        """Return the overrides of each run: one run, or in a sweep one run for each combination of values."""
         choices = [value if isinstance(value, SweepValues) else [value] for value in self.overrides.values()]
         return [dict(zip(self.overrides, values, strict=True)) for values in itertools.product(*choices)]
 
     def configs(self) -> list[Any]:
         """Compose the config, or the configs of a sweep.
 
-        :raises UserError: one cannot be composed, or a value is invalid.
+        :raises UserError: a config cannot be composed, or a value is invalid.
         """
         make_config = self.command.make_config or partial(compose, self.command.schema)
         return list(map(make_config, self.combinations()))
 
     def __str__(self) -> str:
-        """Return the line as one would type it: a word for each override and for each positional word, no password."""
+        """Return the line as a user could type it, with a word for each override, but without passwords."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
         for key, value in groups_first(self.overrides.items()):
@@ -61,9 +61,9 @@ class CommandLine(NamedTuple):
 
 
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
-    """Sort the words after the name of a command, which may come in any order.
+    """Parse the words after the name of a command. They may come in any order.
 
-    :raises UserError: a flag is unknown or has no value, a word is of no kind, or a file is invalid.
+    :raises UserError: a flag is unknown or has no value, a word is no flag, override or run, or a file is invalid.
     """
     command = COMMANDS[name]
     namespace, unknown = _parser(command).parse_known_intermixed_args(argv)
@@ -94,9 +94,9 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
 
 
 def _word_values(words: list[str], command: Command) -> dict[str, Any]:
-    """Return the values of words that are no flags: overrides, and words that name runs.
+    """Return the values of words that are not flags: overrides, and words that name runs.
 
-    :raises UserError: a word is neither, or there are several runs for a command that takes one.
+    :raises UserError: a word is neither override nor run, or there are several runs for a command that takes one run.
     """
     positional = command.positional
     overrides: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def _word_values(words: list[str], command: Command) -> dict[str, Any]:
 def _override(word: str, command: Command) -> dict[str, Any]:
     """Return the key and value of a word such as ``algo.gamma=0.9``.
 
-    :raises UserError: it is no override.
+    :raises UserError: the word is not an override.
     """
     name, equals, text = word.partition("=")
     if "://" in name:  # it may have a password, so no message quotes it
@@ -135,14 +135,14 @@ def _override(word: str, command: Command) -> dict[str, Any]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises UserError in place of ending the program."""
+    """A parser that raises UserError instead of ending the program."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"`{self.prog}`: {message}.")
 
 
 def _parser(command: Command) -> _Parser:
-    """Return the parser of a command's flags; all other words are its ``words``."""
+    """Return the parser of a command's flags. The parser collects all other words in ``words``."""
     prog = f"rlher {command.name}"
     parser = _Parser(prog, argument_default=argparse.SUPPRESS, add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="*")
@@ -160,9 +160,9 @@ def _parser(command: Command) -> _Parser:
 
 
 def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
-    """Raise UserError if a word and a flag set the same key, or a key and its short form do.
+    """Raise UserError if a word and a flag set the same key, or if a key and its short form are both set.
 
-    Of words that repeat a key the last one counts, as in Hydra.
+    If several words set a key, the last word counts, as in Hydra.
     """
     keys = [SHORT_KEYS.get(key, key) for overrides in sources for key in overrides]
     if twice := [key for key in keys if keys.count(key) > 1]:
@@ -170,7 +170,7 @@ def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
 
 
 def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> None:
-    """Raise UserError if a key has several values, which only a sweep may have."""
+    """Raise UserError if a key has several values. Only a sweep may have them."""
     for key, value in overrides.items():
         if isinstance(value, SweepValues):
             text = override_text(value)
@@ -180,12 +180,12 @@ def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> No
 
 
 def _is_path(word: str, command: Command, positional: Field) -> bool:
-    """Return whether a word is a run folder, which may be called ``lr=0.1``, and not an override.
+    """Return whether a word is a run folder and not an override. A folder may have a name such as ``lr=0.1``.
 
-    ``NAME=folder`` names a curve where a command takes several runs and has no such key.
+    ``NAME=folder`` names a curve if the command takes several runs and has no key ``NAME``.
     """
     folder, name = split_named_folder(word)
     if not name:
-        return True  # no "=", or an existing folder whose name has one
+        return True  # a word without "=", or an existing folder with "=" in its name
     is_folder = "/" in folder or os.path.isdir(folder)
     return takes_list(positional) and name not in command.keys and is_folder

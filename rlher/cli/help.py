@@ -1,4 +1,4 @@
-"""``rlher --help``, and for a command ``--help`` and ``--help-all``."""
+"""The texts of ``rlher --help`` and of a command's ``--help`` and ``--help-all``."""
 
 import textwrap
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ EXAMPLES = (
     "rlher report logs/sac logs/tqc --output report.html",
 )
 OTHER_VALUES = {"env": ("<file>.yaml", "<id>"), "recipe": ("<file>.yaml", "null")}
-"""Values of groups beside the names that can be listed."""
+"""Values that a group takes besides the listed names."""
 MIN_TEXT_WIDTH = 30
-"""Characters per line that a text has at least, also on a narrower terminal."""
+"""Minimum characters per line of a text, even on a narrower terminal."""
 OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --help-all (list all keys)"
 
 
@@ -54,8 +54,8 @@ def program_help() -> str:
 def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:
     """Return the text of ``rlher <command> --help``: flags with text, default and choices.
 
-    :param argv: the other words of the command line; its ``algo=`` and ``env=`` add keys and defaults.
-    :param with_keys: list groups with their choices, and keys with text, default and choices, as well.
+    :param argv: the other words of the command line. ``algo=`` and ``env=`` among them add keys and defaults.
+    :param with_keys: whether to list groups with their choices, and keys with text, default and choices, as well.
     """
     lines = [f"rlher {command.name}: {command.summary}", ""]
     lines += [f"usage: rlher {command.name}{_usage(command.positional)} [flags] [key=value ...]", ""]
@@ -92,9 +92,9 @@ def _key_entry(name: str, size: int, field: Field, default: Any) -> str:
 
 
 def _entry(name: str, size: int, text: str) -> str:
-    """Return a name and a text beside it, which wraps within its column on a terminal.
+    """Return a name with a text beside it. On a terminal, the text wraps within its column.
 
-    :param size: characters of the column of names.
+    :param size: width of the column of names, in characters.
     """
     head = f"  {name:<{size}} "
     width = max(output_width(), len(head) + MIN_TEXT_WIDTH)
@@ -103,7 +103,7 @@ def _entry(name: str, size: int, text: str) -> str:
 
 
 def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
-    """Return the default config of a command, with the algorithm and environment that a command line chooses.
+    """Return the default config of a command, with the algorithm and environment chosen on the command line.
 
     :raises UserError: the command line is invalid.
     """

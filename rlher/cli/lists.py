@@ -19,7 +19,7 @@ def algos() -> Iterator[Row]:
 
 
 def envs() -> Iterator[Row]:
-    """Yield one row per environment of conf/env: whether it needs a package is found without building it."""
+    """Yield one row per environment of conf/env, and check for its package without building the environment."""
     from rlher.envs.registration import ENV_PACKAGES  # imports Gymnasium
 
     missing = [package for module, package in ENV_PACKAGES.items() if package.extra and find_spec(module) is None]

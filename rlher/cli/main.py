@@ -1,4 +1,4 @@
-"""The `rlher` program: finds the command, composes its config, runs it, and explains exceptions to the user.
+"""The `rlher` program: find the command, compose its config, run it, and explain exceptions to the user.
 
 Nothing slow is imported before a command runs, so ``--help`` and completion are fast.
 """
@@ -24,13 +24,13 @@ from rlher.core.signals import EXIT_INTERRUPTED
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line.
 
-    :param argv: without the program; None: of this process.
+    :param argv: the words after the program, by default the words of this process.
     :return: exit code: 0, 1 (the run failed, or a file cannot be written), 2 (the user's fault), 130 (Ctrl-C).
     """
     if argv is None:
         argv = sys.argv[1:]
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # so that any character can be printed
+            sys.stdout.reconfigure(errors="backslashreplace")  # prints any character
         threading.excepthook = _ignore_os_errors
     try:
         code = dispatch(list(argv))
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         warn(str(interrupt) or "interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of stdout has ended, as in `rlher list envs | head`
+    except BrokenPipeError:  # the reader of stdout ended, as in `rlher list envs | head`
         _discard_stdout()
         return EXIT_FAILED
     except ReportedError as error:
@@ -74,7 +74,7 @@ def dispatch(argv: list[str]) -> int:
     if not set(help.HELP_FLAGS).isdisjoint(words):
         print(help.command_help(command, words, "--help-all" in words))
         return 0
-    if name == "train" and not words:  # more likely a question than the wish for a run of the defaults
+    if name == "train" and not words:  # the user more likely wants help than a default run
         print(help.command_help(command))
         return UserError.exit_code
     line = flags.parse(name, words)
@@ -84,9 +84,9 @@ def dispatch(argv: list[str]) -> int:
 
 
 def _with_command(argv: list[str]) -> list[str]:
-    """Return a command line that begins with a command, for one in the style of another tool.
+    """Translate a command line in the style of another tool into one that begins with an rlher command.
 
-    RL Zoo's ``--algo sac --env X`` has no command, and ``train --resume`` is commonly what ``resume`` is here.
+    RL Zoo's ``--algo sac --env X`` has no command. Other tools write ``train --resume`` for ``resume``.
     """
     given = {word.partition("=")[0] for word in argv}
     if argv[0].startswith("-") and given & {"--algo", "--env"} and COMMANDS.keys().isdisjoint(argv):
@@ -97,7 +97,7 @@ def _with_command(argv: list[str]) -> list[str]:
 
 
 def run_command(line: flags.CommandLine) -> int:
-    """Compose the config of a command and run it, for each config of a sweep; return the largest exit code.
+    """Compose the config and run the command, once for each config of a sweep. Return the largest exit code.
 
     :raises UserError: the config is invalid.
     """
@@ -129,14 +129,14 @@ def _explain(error: Exception) -> str | None:
 
 
 def _ignore_os_errors(arguments: threading.ExceptHookArgs) -> None:
-    """Print no traceback of TensorBoard's thread if its file cannot be written: other writers report the cause."""
+    """Hide the traceback of TensorBoard's thread if it cannot write its file: other writers report the cause."""
     if not issubclass(arguments.exc_type, OSError):
         threading.__excepthook__(arguments)
 
 
 def _discard_stdout() -> None:
     """Redirect stdout to the null device, so that flushing it at exit does not raise again."""
-    with contextlib.suppress(OSError, ValueError):  # a replaced stdout has no file descriptor
+    with contextlib.suppress(OSError, ValueError):  # a replaced stdout may have no file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""RL Zoo's command line and YAML files, translated to overrides.
+"""Translate RL Zoo's command line and YAML files to overrides.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
 ``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
@@ -42,7 +42,7 @@ KEYS_OF_HYPERPARAMETERS: dict[str, str | None] = {
     "policy_kwargs.n_quantiles": "algo.n_quantiles",
     "env_kwargs.max_episode_steps": "env.max_episode_steps",
 }
-"""The config key of each name in ``-params`` and YAML files; None: the name is ignored. Others are in ``algo``."""
+"""Config key of each name in ``-params`` and YAML files, None for an ignored name. Other names are keys of ``algo``."""
 
 SECTIONS_OF_DICTS = {"policy_kwargs": "algo.policy_kwargs", "replay_buffer_kwargs": "her", "env_kwargs": "env.kwargs"}
 """The config section of each ``dict(...)`` of RL Zoo."""
@@ -55,7 +55,7 @@ NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add RL Zoo's flags to the parser of a command; those of a config key have the key as their ``dest``."""
+    """Add RL Zoo's flags to the parser of a command. A flag that sets a config key has the key as its ``dest``."""
     parser.add_argument("-n", "--n-timesteps", dest="total_timesteps")
     parser.add_argument("--eval-freq", dest="eval.freq")
     parser.add_argument("--eval-episodes", dest="eval.episodes")
@@ -67,9 +67,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def translate_hyperparameters(words: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of the words after ``-params`` by config key, and the words that are no hyperparameters.
+    """Return the hyperparameters among the words after ``-params``, by config key, and the other words.
 
-    :raises UserError: a hyperparameter has a value that rlher does not have.
+    :raises UserError: rlher does not support the value of a hyperparameter.
     """
     parameters = [match.groups() for match in map(PARAMETER.fullmatch, words) if match]
     others = [word for word in words if not PARAMETER.fullmatch(word)]  # -params batch_size:64 seed=1
@@ -79,7 +79,7 @@ def translate_hyperparameters(words: list[str]) -> tuple[dict[str, Any], list[st
 def to_config_keys(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return RL Zoo's hyperparameters by config key.
 
-    :raises UserError: one has a value that rlher does not have.
+    :raises UserError: rlher does not support one of the values.
     """
     translation: dict[str, Any] = {}
     sections = [*KEYS_OF_HYPERPARAMETERS, *(f"{name}." for name in SECTIONS_OF_DICTS)]
@@ -106,16 +106,16 @@ def to_config_keys(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a YAML file of RL Zoo; those it leaves out are defaults of SB3.
+    """Return the values of a YAML file of RL Zoo, with SB3's defaults for missing values.
 
-    :param overrides: overrides of the command line; they choose algorithm and environment, and may trust the file.
+    :param overrides: overrides of the command line. They choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
-        no algorithm, or several algorithms or environments are chosen.
+        the overrides choose no algorithm, or several algorithms or environments.
     """
     algo, env = overrides.get("algo"), overrides.get("env")
     if algo is None or isinstance(algo, SweepValues) or isinstance(env, SweepValues):
         raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
-    algo = expand_overrides({"algo": algo})["algo"]  # of a class of the user's own, its base's
+    algo = expand_overrides({"algo": algo})["algo"]  # for the user's own class, the algorithm that it extends
     entries = read_mapping(path)
     entry = entries.get(str(env), entries.get("default"))
     if not isinstance(entry, dict):
@@ -135,7 +135,7 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
 def parse_python_literal(text: Any) -> Any:
     """Return the value of a Python expression as RL Zoo writes it, such as ``dict(net_arch=[64, 64])``.
 
-    Names and all other expressions stay text, and what is not text stays as it is. Nothing is executed.
+    Names and all other expressions stay text. Values that are not text stay unchanged. Nothing is executed.
     """
     try:
         return _value(ast.parse(text, mode="eval").body)

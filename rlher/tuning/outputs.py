@@ -1,4 +1,4 @@
-"""Results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and the printed table."""
+"""Write and print the results of a search: best.yaml (a recipe), verdict.json, trials.csv, plots and a table."""
 
 import shlex
 import warnings
@@ -44,9 +44,10 @@ class SearchResult:
 
     :param folder: folder of the study.
     :param verdict: the object of ``verdict.json``: name of the study, number of trials by state, and candidates with
-        their differences to the baseline, best first; no candidates if the re-runs failed.
-    :param conclusion: whether the best candidate beats the baseline, in one line.
-    :param train_command: trains with the values of the best candidate; None if it is no better than the baseline.
+        their differences to the baseline, best first. There are no candidates if the re-runs failed.
+    :param conclusion: one line that says whether the best candidate beats the baseline.
+    :param train_command: command that trains with the values of the best candidate, or None if the best candidate is
+        no better than the baseline.
     """
 
     folder: Path
@@ -65,9 +66,9 @@ class SearchResult:
 
 
 def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
-    """Write the files of a search whose best trials are not trained again yet.
+    """Write the files of a search before its best trials are trained again.
 
-    The recipe of an older comparison is kept until the next one.
+    The recipe of an older comparison is kept until the next comparison.
     """
     _write_trials(study, space, folder)
     _write_plots(study, space, folder)
@@ -97,7 +98,7 @@ def write_results(study: Study, candidates: list[Candidate], config: OptimizeCon
 
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
-    """Write one row a trial: number, value, state, seconds, parameters, score, whether it is the baseline, reason."""
+    """Write a row per trial: number, value, state, seconds, parameters, score, baseline or not, failure reason."""
     names = [*space, *SCORE_KEYS, BASELINE_ATTRIBUTE, REASON]
     rows = []
     for trial in counted_trials(study):
@@ -132,7 +133,7 @@ def _conclusion(candidates: list[Candidate], config: OptimizeConfig) -> str:
 def _train_command(config: OptimizeConfig, recipe: Path) -> str:
     env = config.env.label if config.env.label in conf_files("env") else config.env.id  # env.name is any text
     words = ["rlher", "train", f"algo={config.algo.name}", f"env={env}", "--recipe", str(recipe)]
-    paths = {"demos": config.demos.path, "init_from": config.init_from}  # which a recipe does not hold
+    paths = {"demos": config.demos.path, "init_from": config.init_from}  # a recipe holds no paths
     return shlex.join([*words, *override_words({key: path for key, path in paths.items() if path})])
 
 
@@ -142,13 +143,13 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
 def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     """Return a recipe with the values that differ from the defaults of the algorithm and the environment.
 
-    :param comments: lines for its head.
+    :param comments: lines at the start of the recipe.
     """
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = flat_values(replace(config.defaults(), env=env))
     tuned = {key: value for key, value in compared_values(config, "recipe").items() if value != defaults[key]}
-    # A name may have newlines, and what follows one would be a key of a signed file.
+    # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
 
@@ -171,7 +172,7 @@ def _write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
         plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
     for name, draw in plots.items():
         with plt.rc_context(SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of an axis with a single value
+            warnings.simplefilter("ignore", UserWarning)  # a warning about an axis with a single value
             draw()
             with atomic_write(folder / f"{name}.png") as file:
                 plt.savefig(file, bbox_inches="tight")
@@ -182,6 +183,6 @@ def _draw_slice(study: Study) -> None:
     optuna_plots.plot_slice(study)
     for axes in plt.gcf().axes:
         axes.tick_params(axis="x", labelrotation=45)
-        if axes.get_xscale() == "log":  # its own labels are formulas, and those of minor ticks overlap
+        if axes.get_xscale() == "log":  # default labels are formulas, and labels of minor ticks overlap
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")

@@ -1,6 +1,6 @@
-"""Re-runs: the baseline and the best trials of a search, the *candidates*, are trained again on fresh seeds.
+"""Re-runs: train the *candidates*, which are the baseline and the best trials of a search, again on fresh seeds.
 
-Then the candidates are compared with the baseline, with confidence intervals.
+Then compare the candidates with the baseline, with confidence intervals.
 """
 
 import contextlib
@@ -46,10 +46,10 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
 def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing or failed.
 
-    Queued re-runs of former candidates are pruned, and so are those that another command queued at the same time.
+    Prune queued re-runs of former candidates, and duplicates that another command queued at the same time.
     """
     study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
-    # Seed by seed, so that all candidates advance together.
+    # Queue seed by seed, so that all candidates advance together.
     wanted = [(seed, dict(params)) for seed in range(config.rerun_seeds) for params in candidates.values()]
     queued = [rerun for _, rerun in _queued_reruns(study)]
     for seed, params in wanted:
@@ -65,9 +65,9 @@ def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, 
 
 
 def _queued_reruns(study: Study) -> list[tuple[FrozenTrial, tuple[Any, Any]]]:
-    """Return the re-runs that wait, run or are complete, each with the number of its seed and its parameters."""
+    """Return the waiting, running and complete re-runs, each with its seed number and its parameters."""
     trials = study.get_trials(states=(TrialState.WAITING, TrialState.RUNNING, TrialState.COMPLETE))
-    # Optuna sets `params` when a trial starts.
+    # Waiting trials have no `params` yet: Optuna sets them when a trial starts.
     return [(trial, (trial.user_attrs.get(RERUN_SEED), trial.system_attrs.get("fixed_params"))) for trial in trials]
 
 
@@ -76,10 +76,10 @@ def compare_candidates(
 ) -> list[Candidate]:
     """Return baseline and candidates as the objects of ``verdict.json``, best first.
 
-    Candidates with fewer than two completed seeds are left out. The intervals hold simultaneously: the error of 5 % is
-    shared among them (Bonferroni).
+    Candidates with fewer than two completed seeds are left out. The intervals hold simultaneously, because they share
+    the error of 5 % (Bonferroni).
 
-    :return: empty if the baseline is left out, or every trial.
+    :return: empty if the baseline or all other candidates are left out.
     """
     completed = completed_trials(reruns, space)
     usable: dict[int, list[Score]] = {}
@@ -113,9 +113,9 @@ def _rank(candidate: Candidate) -> tuple[float, float, bool]:
 def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]) -> Candidate:
     """Return a candidate's object of ``verdict.json``.
 
-    :param params: the trial's parameters; none for the baseline.
-    :param scores: one a seed, with the success rate of the last model in the final evaluation.
-    :param gain: difference to the baseline in what the study maximises, and the ends of its interval.
+    :param params: the trial's parameters, empty for the baseline.
+    :param scores: one score per seed, with the success rate of the last model in the final evaluation.
+    :param gain: difference to the baseline in the study's objective, and the ends of the interval of this difference.
     """
     mean = mean_score(scores)
     return {
@@ -144,6 +144,6 @@ def table_row(candidate: Candidate) -> dict[str, str]:
 
 
 def format_gain(gain: Sequence[float | None]) -> str:
-    """Return a difference to the baseline with its interval, of which unknown ends are dashes."""
+    """Return a difference to the baseline with its interval. Unknown ends of the interval are dashes."""
     mean, low, high = ("–" if bound is None else f"{bound:+.3f}" for bound in gain)
     return f"{mean} [{low}, {high}]"

@@ -18,7 +18,7 @@ class Score(NamedTuple):
 
     :param success: mean success rate of the last fifth of the evaluations.
     :param auc: mean success rate of all evaluations, the area under the success curve, in [0, 1].
-    :param steps: steps of the first evaluation at or above 90 %; the whole run if there is none.
+    :param steps: steps until the first evaluation at or above 90 %, or the steps of the whole run if there is none.
     :param mean_reward: mean return of the last fifth.
     :param share_at_target: share of the runs that reached 90 %.
     :param seconds: see :func:`saved_seconds`.
@@ -53,8 +53,8 @@ def score_run(rows: EvaluationRows, time_limit: float = 0.0) -> Score:
 def saved_seconds(rows: EvaluationRows, time_limit: float) -> float:
     """Return how many seconds before ``time_limit`` the run reached 90 %.
 
-    It counts as reached at the second of two consecutive evaluations at or above 90 %. Otherwise return
-    ``-time_limit`` times the last failure rate.
+    The run reached 90 % at the second of the first two consecutive evaluations at or above 90 %. If the run did not
+    reach 90 % in time, return ``-time_limit`` times the last failure rate.
     """
     for one, two in pairwise(rows):
         if min(one["success_rate"], two["success_rate"]) >= TARGET_PERCENT / 100 and two["wall_seconds"] <= time_limit:
@@ -63,7 +63,7 @@ def saved_seconds(rows: EvaluationRows, time_limit: float) -> float:
 
 
 def n_last_evaluations(evaluations: int) -> int:
-    """Return how many of a run's evaluations the final success rate is the mean of."""
+    """Return the number of last evaluations over which the final success rate of a run is averaged."""
     return max(round(LAST_SHARE * evaluations), 1)
 
 
@@ -75,8 +75,8 @@ def mean_score(scores: list[Score]) -> Score:
 def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float:
     """Return a trial's value of ``objective=``.
 
-    With ``success``, fewer steps to 90 % decide between equal success rates: they weigh less than one of the
-    ``episodes`` that the success rate was measured on.
+    With ``success``, fewer steps to 90 % break ties between equal success rates. The tie break weighs less than one of
+    the ``episodes`` behind the success rate.
     """
     tie_break = 0.5 / episodes * score.steps / total_timesteps if objective == "success" else 0.0
     return float(getattr(score, objective)) - tie_break

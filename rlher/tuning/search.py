@@ -36,10 +36,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
 
     The same command resumes a study; another command with the same storage and study name joins it.
 
-    :param command_line: the command line, for the folders of the study and of its runs.
+    :param command_line: the command line, to write into the folders of the study and of its runs.
     :raises UserError: the config is invalid, or the database cannot be used.
     :raises RunError: no trial completed.
-    :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the message says how far it came.
+    :raises KeyboardInterrupt: Ctrl-C or SIGTERM. The message says how many trials are finished.
     """
     if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
         raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
@@ -49,7 +49,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     space = load_space(config.space, config.for_parallel_run())
     try:
         with JobPool(config, ray_retries=0) as pool:
-            with prepare(config.for_parallel_run()) as setup:  # raises what every trial would raise
+            with prepare(config.for_parallel_run()) as setup:  # fails here if every trial would fail
                 probed = replace(config, env=setup.config.env)
             with interrupt_on_stop_signals():
                 storage = open_storage(config.storage, folder)
@@ -62,7 +62,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
 
 
 def _search(study: Study, runner: TrialRunner, pool: JobPool) -> None:
-    """Run the trials of a search, and write its files, also after Ctrl-C."""
+    """Run the trials of a search, and write the files of the search, even after Ctrl-C."""
     config, space, folder = runner.config, runner.space, runner.folder
     folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
     write_text(folder / COMMAND_FILE, runner.command_line + "\n")
@@ -85,7 +85,7 @@ def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: 
     """Train the baseline and the best trials of a search again, compare them, and write the results.
 
     :param study: the study of the search.
-    :param runner: what ran its trials.
+    :param runner: the runner of the search's trials.
     """
     config, space, folder = runner.config, runner.space, runner.folder
     candidates = select_candidates(study, space, config)
@@ -110,7 +110,7 @@ def _interrupt(jobs: TrialJobs) -> KeyboardInterrupt:
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
-    :raises UserError: it is the study of another search.
+    :raises UserError: the study belongs to another search.
     """
     base = config.for_parallel_run()
     identity = {
@@ -122,7 +122,7 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     }
     defaults = compared_values(base.defaults(), "recipe", "grouping")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
-    # A command that joins must not propose the trials of the first one again.
+    # A command that joins must not propose the same trials as the first command.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)
     return study

@@ -1,7 +1,8 @@
-"""Search spaces: a YAML shaped like a recipe, with a range or choices in place of each value.
+"""Search spaces: YAML files shaped like a recipe, with a range or choices in place of each value.
 
-``her: {n_sampled_goal: {low: 1, high: 8}}`` is a range, logarithmic with ``log: true``; ``{choices: [a, b]}`` is a
-choice; ``only: [sac, td3]`` restricts a key to these algorithms.
+- ``her: {n_sampled_goal: {low: 1, high: 8}}`` is a range. It is logarithmic with ``log: true``.
+- ``{choices: [a, b]}`` is a choice.
+- ``only: [sac, td3]`` restricts a key to these algorithms.
 """
 
 import copy
@@ -34,7 +35,7 @@ def load_space(name: str, config: TrainConfig) -> SearchSpace:
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
     :param config: the baseline, which is trial 0.
     :return: dotted key → distribution.
-    :raises UserError: no such space, an unknown key, a value that the schema refuses, or a file that names code.
+    :raises UserError: there is no such space, a key is unknown, the schema refuses a value, or the file names code.
     """
     space: SearchSpace = {}
     for part in name.split("+"):
@@ -50,7 +51,7 @@ def load_space(name: str, config: TrainConfig) -> SearchSpace:
 def _load_part(name: str, config: TrainConfig) -> SearchSpace:
     """Return the distributions of one file for the config's algorithm.
 
-    :raises ValueError: it is no space; so do the functions below.
+    :raises ValueError: the file is not a search space. The functions below raise ValueError as well.
     """
     file = find_conf_file("space", name)
     if file is None:
@@ -88,7 +89,7 @@ def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
     """
     changed = copy.deepcopy(config)
     if any(key.startswith(MIX) for key in params) and not config.her.goal_mix:
-        changed.her.goal_mix = dict(DEFAULT_MIX)  # the weights that the space does not tune
+        changed.her.goal_mix = dict(DEFAULT_MIX)  # weights that the space does not tune keep their default
     for key, value in params.items():
         set_value(changed, key, decode(value))
     validate(changed)
@@ -101,7 +102,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return the value that :func:`encode` was given."""
+    """Return the original value of what :func:`encode` returned."""
     return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
 
 
@@ -111,7 +112,7 @@ def format_value(value: Any) -> str:
 
 
 def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
-    """Return a leaf's distribution, widened to contain the config's own value; the schema must accept its ends."""
+    """Return a leaf's distribution, widened to contain the config's own value. The schema must accept both ends."""
     baseline_value = _baseline_value(key, config)
     if "choices" in leaf:
         choices = leaf["choices"]

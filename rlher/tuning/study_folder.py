@@ -14,5 +14,5 @@ RERUNS_FOLDER = "reruns"
 
 
 def is_study(folder: Path) -> bool:
-    """Return whether a folder is that of a study."""
+    """Return whether a folder is the folder of a study."""
     return any((folder / name).is_file() for name in (VERDICT_FILE, TRIALS_FILE, JOURNAL_FILE))

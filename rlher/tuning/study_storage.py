@@ -1,7 +1,7 @@
 """Storage of studies: an Optuna journal file on this machine, or a database that several machines share.
 
-A command that cannot reach its database when it starts ends with an error. Later, commands and their workers wait: each
-call of a storage is repeated until the server is back.
+A command ends with an error if it cannot reach its database at the start. Later, commands and their workers wait: they
+repeat each call of a storage until the server is back.
 """
 
 import os
@@ -30,15 +30,15 @@ from rlher.tuning.study_folder import JOURNAL_FILE
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 RETRY_TIMEOUT = 600.0
-"""How long a running study waits for a database that went away."""
-CREATE_TIMEOUT = 10  # how long a command waits for another one that creates the study
+"""How long a running study waits while it cannot reach its database."""
+CREATE_TIMEOUT = 10  # how long a command waits while another command creates the study
 IDENTITY_ATTRIBUTE = "rlher"
 BASELINE_ATTRIBUTE = "baseline"
 """User attributes of a study, and of its trial 0."""
 
 
 def open_storage(storage: str | None, folder: Path) -> BaseStorage:
-    """Open the journal in ``folder``, or the database of a URL, whose calls wait while it is away.
+    """Open the journal in ``folder``, or the database of a URL. Calls of a database wait while it cannot be reached.
 
     :param storage: as :class:`rlher.config.tuning.OptimizeConfig` validates it.
     :raises UserError: the journal is damaged, the driver is missing or the server cannot be reached.
@@ -48,8 +48,8 @@ def open_storage(storage: str | None, folder: Path) -> BaseStorage:
         return _open_journal(folder / JOURNAL_FILE)
     url = make_url(storage)
     if url.drivername == "postgresql":
-        url = url.set(drivername="postgresql+psycopg")  # the driver of the extra
-    # Seconds to wait until other processes have written, and for the server.
+        url = url.set(drivername="postgresql+psycopg")  # the driver that the extra installs
+    # SQLite waits this long for writes of other processes, and PostgreSQL for the server.
     limits = {"sqlite": {"timeout": 60}, "postgresql": {"connect_timeout": 10}}
     options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
@@ -77,7 +77,7 @@ def storage_error(storage: str | None, error: BaseException) -> UserError:
 def _open_journal(path: Path) -> JournalStorage:
     """Open or create a journal. An incomplete last record, for example after a full disk, is removed.
 
-    :raises UserError: its records cannot be replayed.
+    :raises UserError: Optuna cannot replay the records of the journal.
     """
     lock_file = path.with_name(f"{path.name}.lock")
     require_safe_to_write(path)
@@ -103,24 +103,24 @@ def _open_journal(path: Path) -> JournalStorage:
 
 
 def _may_succeed_later(error: BaseException | None) -> bool:
-    """Return whether a call may succeed if it is repeated: the server was away, or another process locked the file."""
+    """Return whether a repeated call may succeed: the server was away, or another process had locked the file."""
     if isinstance(error, (StorageInternalError, UserError)):
         return _may_succeed_later(error.__cause__)
     if isinstance(error, OperationalError) and isinstance(error.orig, sqlite3.Error):
-        return "locked" in str(error.orig)  # by another process; SQLite has no server that could be away
+        return "locked" in str(error.orig)  # another process locked the file; SQLite has no server
     # PendingRollbackError is raised when Optuna continues a transaction of a lost connection.
     return isinstance(error, OperationalError | InterfaceError | PendingRollbackError)
 
 
 def _warn_once(state: tenacity.RetryCallState) -> None:
-    """Say that a call waits for the database, unless a new connection was enough."""
+    """Warn that a call waits for the database, unless the first retry, with a new connection, succeeded."""
     error = state.outcome.exception() if state.outcome else None
     if error is not None and state.attempt_number == 2:
         warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_TIMEOUT)}.")
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of what the database or its driver said."""
+    """Return the first line of the message from the database or its driver."""
     while isinstance(error, (StorageInternalError, UserError)) and error.__cause__ is not None:
         error = error.__cause__
     return first_line(getattr(error, "orig", None) or error)
@@ -133,7 +133,7 @@ retry_while_database_is_away = tenacity.retry(
     before_sleep=_warn_once,
     reraise=True,
 )
-"""Decorator of functions that use a database: a call is repeated while the connection is lost."""
+"""Decorator for functions that use a database. It repeats a call while the connection is lost."""
 
 
 # ------------------------------------------------------------------------------------------ studies
@@ -144,22 +144,22 @@ def open_study(
 ) -> tuple[Study, bool]:
     """Create or join a study.
 
-    :param identity: settings that must be equal for two commands to share a study; stored in it as JSON.
+    :param identity: settings that must be equal for two commands to share a study. The study stores them as JSON.
     :param baseline: parameters of a trial to queue when the study is created.
-    :param defaults: the defaults of the config keys among the settings.
-    :return: the study, and whether it was created now.
+    :param defaults: defaults of the config keys among the settings.
+    :return: the study, and whether this call created it.
     :raises UserError: a study of this name has another identity.
     """
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
     except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
-        # Another command may be creating it: it queues the baseline, then stores the identity.
+        # Another command may still be creating the study. It queues the baseline, then stores the identity.
         deadline = time.monotonic() + CREATE_TIMEOUT
         while IDENTITY_ATTRIBUTE not in study.user_attrs and time.monotonic() < deadline:
             time.sleep(0.1)
     stored = study.user_attrs.get(IDENTITY_ATTRIBUTE)
-    if stored is None:  # created now, or by a command that died at once
+    if stored is None:  # the study is new, or the command that created it died at once
         if baseline is not None:  # before the identity: a command that joins finds the baseline queued
             study.enqueue_trial(dict(baseline), user_attrs={BASELINE_ATTRIBUTE: True}, skip_if_exists=True)
         study.set_user_attr(IDENTITY_ATTRIBUTE, identity)

@@ -1,7 +1,7 @@
-"""The trials of a study as jobs: asked of Optuna, retried if their worker or command died; the rows of their table.
+"""Supply the trials of a study as jobs: ask Optuna for trials, retry lost trials, and fill the progress table.
 
-Several commands may share a study. Each runs its own trials, and retries those of others whose command died. A trial
-that is retried has the same parameters.
+Several commands may share a study. Each command runs its own trials, and retries the trials of commands that died. A
+retry has the same parameters as the lost trial.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import RERUN_SEED, counted_trials, failure_reason, rank_trials
 
 HEARTBEAT = "heartbeat"
-"""User attribute of a trial: when the command that runs it was last alive, in seconds since 1970 by its own clock."""
+"""User attribute of a trial: when its command was last alive, in seconds since 1970 by the command's own clock."""
 
 MAX_BEST = 5
-"""Completed trials in the progress table."""
+"""Maximum number of completed trials in the progress table."""
 
 MAX_RETRY = 2
 """How often a trial whose worker or command died is retried."""
 
 
 class TrialJobs(JobSource):
-    """The trials of a study that this command runs; the table shows the best and the running ones of all commands.
+    """The trials of a study that this command runs. The table shows the best and the running trials of all commands.
 
     :param total: number of trials at which the study is complete.
     """
@@ -45,13 +45,13 @@ class TrialJobs(JobSource):
         self.study = study
         self._runner = runner
         self._running: dict[int, Trial] = {}
-        """The trials that were started, and whose end is not recorded, by number."""
+        """Started trials whose end is not recorded yet, by number."""
         self._next_heartbeat = 0.0
         self._watched: dict[int, tuple[str, float]] = {}
         """Last heartbeat of each running trial of other commands, and when this command first saw that heartbeat."""
 
     def rows(self) -> list[ProgressRow]:
-        """Return the rows of the table: the best trials, the running ones, and those that are not shown."""
+        """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
         trials = counted_trials(self.study)
         shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
@@ -59,15 +59,15 @@ class TrialJobs(JobSource):
         return [_row(trial, trial.number in shown) for trial in in_order]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
-        """Yield trials until the study has as many as it is to have."""
+        """Yield trials until the study has ``total`` trials."""
         if time.monotonic() >= self._next_heartbeat:
             for trial in self._running.values():
                 record_heartbeat(trial)
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
         self._retry_lost_trials()
         for _ in range(min(free, count_unstarted(self.study, self.total))):
-            # If the reply of a database is lost, a trial exists that nobody runs. It has no heartbeat, so it is retried
-            # as a lost one.
+            # If the reply of a database is lost, a trial exists that nobody runs. Its heartbeat never changes, so it is
+            # retried like a lost trial.
             trial = self.study.ask(self._runner.space)
             self._running[trial.number] = trial
             record_heartbeat(trial)
@@ -75,9 +75,9 @@ class TrialJobs(JobSource):
             yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
 
     def _retry_lost_trials(self) -> None:
-        """Fail and retry the running trials of other commands whose heartbeat did not change for twice its interval.
+        """Fail and retry running trials of other commands if their heartbeat did not change for twice its interval.
 
-        This command measures that time itself, because the clock of another machine may be wrong.
+        This command measures the time by its own clock, because the clock of another machine may be wrong.
         """
         now = time.monotonic()
         for trial in counted_trials(self.study):
@@ -90,7 +90,7 @@ class TrialJobs(JobSource):
                     fail_and_retry(self.study, trial)
 
     def on_end(self, trial: Trial, error: BaseException | None) -> None:
-        """Retry a trial if its worker died; else the worker has recorded how it ended."""
+        """Retry a trial if its worker died. Otherwise the worker has recorded how the trial ended."""
         if error:
             fail_and_retry(self.study, trial)
         del self._running[trial.number]
@@ -114,7 +114,7 @@ def count_unstarted(study: Study, total: int) -> int:
 
 
 def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
-    """Return the row of the progress table. Its score is "–" until the trial is complete."""
+    """Return a trial's row of the progress table. The score is "–" until the trial is complete."""
     name = f"trial {trial.number}"
     state = trial.state.name.lower()
     done = trial.state.is_finished()
@@ -141,7 +141,7 @@ def record_heartbeat(trial: Trial) -> None:
 
 
 def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:
-    """Record a running trial as failed, and queue it again unless it was retried ``max_retry`` times."""
+    """Record a running trial as failed. Queue it again unless it was already retried ``max_retry`` times."""
     with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another process recorded its end
         study.tell(trial.number, state=TrialState.FAIL)
         RetryHeartbeatStaleTrialCallback(max_retry)(study, study.get_trials()[trial.number])

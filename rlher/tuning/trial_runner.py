@@ -1,4 +1,4 @@
-"""Runs the trials of a study, in workers: trains with the parameters, reports to the pruner, records the score."""
+"""Run the trials of a study in workers: train with a trial's parameters, report to the pruner, record the score."""
 
 import contextlib
 import itertools
@@ -32,11 +32,12 @@ RERUN_SEED_OFFSET = 10**6
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Everything that the trials of a study need; it is pickled and sent to workers.
+    """Runs the trials of a study. The runner is pickled and sent to workers.
 
-    :param config: its environment is checked, see :func:`rlher.training.preparation.prepare`.
+    :param config: config of the search. Its environment is checked, see
+        :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
-    :param folder: the study's folder, with the journal, unless there is a database, and the output of trials.
+    :param folder: the study's folder. It holds the output of trials, and the journal unless there is a database.
     :param command_line: command line of the search, for the run folders.
     """
 
@@ -47,7 +48,7 @@ class TrialRunner:
     command_line: str
 
     def run_and_record(self, trial_id: int) -> None:
-        """Run a trial that the command asked for, and record how it ended; print the traceback of one that raises."""
+        """Run a trial that the command asked for, and record how the trial ended. Print the traceback if it raises."""
         trial = self._load_trial(trial_id)
         value = state = None
         try:
@@ -74,7 +75,7 @@ class TrialRunner:
 
         :raises optuna.TrialPruned: the trial has no value.
         :raises RunError: a run failed.
-        :raises UserError: its parameters exclude each other, or are outside of the search space.
+        :raises UserError: the trial's parameters exclude each other, or are outside of the search space.
         """
         if trial.distributions != self.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
@@ -86,9 +87,9 @@ class TrialRunner:
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
 
     def _seed_offsets(self, trial: Trial) -> Sequence[int]:
-        """Return what is added to the seed of the config for each of the trial's runs.
+        """Return, for each of the trial's runs, the number to add to the seed of the config.
 
-        A trial trains other seeds than earlier trials with the same parameters.
+        Trials with the same parameters train on different seeds.
         """
         earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
@@ -117,7 +118,7 @@ class TrialRunner:
         return self._score(result)
 
     def _run_config(self, trial: Trial, seed_offset: int, folder: str) -> TrainConfig:
-        """Return the baseline's config with a trial's parameters, to train in a folder of the study's folder."""
+        """Return the baseline's config with a trial's parameters, to train in a subfolder of the study's folder."""
         config = apply_params(self.config.for_parallel_run(), trial.params)
         logs = self.folder / folder / str(trial.number)
         config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
@@ -134,9 +135,9 @@ class TrialRunner:
         return score_run(result.evaluations, self.config.time_limit)
 
     def _is_decided(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
-        """Report the last of a run's evaluations to the pruner, and return whether the run needs no more steps.
+        """Report a run's last evaluation to the pruner, and return whether the run may end early.
 
-        With ``objective=seconds`` nothing is pruned: a run ends at the target, or when its time is up.
+        ``objective=seconds`` needs no pruner: a run ends at the target, or when its time is up.
         """
         if self.config.objective == "seconds":
             limit = self.config.time_limit
@@ -148,18 +149,18 @@ class TrialRunner:
 
 
 class RerunRunner(TrialRunner):
-    """Runs re-runs, see :mod:`rlher.tuning.reruns`: each trains one seed to its end, and keeps its models."""
+    """Runs re-runs, see :mod:`rlher.tuning.reruns`. Each re-run trains one seed to its end, and keeps its models."""
 
     def _seed_offsets(self, trial: Trial) -> Sequence[int]:
-        """Return what is added to the seed of the config for the trial's only run.
+        """Return the number to add to the seed of the config for the trial's only run.
 
-        :raises optuna.TrialPruned: the re-run was not queued: two commands asked for the last one in the queue.
+        :raises optuna.TrialPruned: Optuna made a new trial, because two commands asked for the last queued re-run.
         """
         if RERUN_SEED not in trial.user_attrs:
             raise optuna.TrialPruned
         return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
 
     def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
-        """Train on one seed; the success rate of the score is that of the last model in the final evaluation."""
+        """Train on one seed. The score has the success rate of the last model in the final evaluation."""
         _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))

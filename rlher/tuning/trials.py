@@ -17,7 +17,7 @@ RERUN_SEED = "rerun_seed"
 
 
 def counted_trials(study: Study) -> list[FrozenTrial]:
-    """Return the trials that count towards the total. A trial that was retried does not count; its retry does."""
+    """Return the trials that count towards the total. Of a trial and its retry, only the retry counts."""
     trials = study.get_trials(deepcopy=False)
     retried: list[int] = []
     for trial in trials:
@@ -28,18 +28,19 @@ def counted_trials(study: Study) -> list[FrozenTrial]:
 
 
 def completed_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
-    """Return the completed trials that count, have a score, and were asked of the search space.
+    """Return the completed trials that count, have a score, and have exactly the distributions of the search space.
 
-    Others were written by another program. They are ignored: a parameter such as ``env.modules`` would run any code.
+    Another program may have written other trials. They are ignored, because a parameter such as ``env.modules`` would
+    run any code.
     """
     completed = [trial for trial in counted_trials(study) if trial.state is TrialState.COMPLETE]
     return [trial for trial in completed if has_score(trial) and trial.distributions == space]
 
 
 def rank_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
-    """Return the completed trials, best first: by their value, and those of equal value by their return.
+    """Return the completed trials, best first, sorted by value. Trials of equal value are sorted by return.
 
-    Trials with the same parameters, which had different seeds, are one entry: the first, ranked by their means.
+    Trials with the same parameters but different seeds are one entry: the first trial, ranked by their means.
     """
     groups: dict[str, list[FrozenTrial]] = {}
     for trial in completed_trials(study, space):
