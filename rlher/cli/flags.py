@@ -81,7 +81,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
-        field = command.keys.get(key)  # None: a group
+        field = command.keys.get(key)  # None for a group, such as `algo`
         flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command)
     _require_distinct_keys(word_values, flag_values, hyperparameters)

@@ -62,7 +62,7 @@ def import_object(key: str, name: str, kind: type | None = None) -> Any:
         raise UserError(f"{key}: {module} has no {attribute}{has}.")
     value = getattr(imported, attribute)
     fits = callable(value) if kind is None else isinstance(value, type) and issubclass(value, kind)
-    if not fits:  # where a class is required, a function such as os.system must not pass
+    if not fits:  # a function in place of a class could be os.system
         what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
     return value
