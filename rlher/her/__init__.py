@@ -1,6 +1,7 @@
 """Hindsight experience replay, usable with plain Stable-Baselines3: no Hydra, no command line, no run folder.
 
-What needs torch or Gymnasium is imported on first use, because the command line reads the names of strategies.
+Classes that need torch or Gymnasium are imported on first use. So the command line can read the names of strategies
+without waiting for these imports.
 """
 
 from typing import TYPE_CHECKING, Any

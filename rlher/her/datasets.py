@@ -41,11 +41,11 @@ METADATA_KEY = "rlher"
 
 @dataclass(frozen=True)
 class Dataset:
-    """The episodes of a dataset and what it says about itself.
+    """The episodes of a dataset and its metadata.
 
-    :param metadata: content of ``metadata.json``; nothing in it was checked but ``env_id`` and ``action_repeat``.
-    :param seeds: seeds with which the environment was reset for each episode, None where it is not known.
-    :param env_id: id of the environment it was collected in, None if it does not say.
+    :param metadata: content of ``metadata.json``; only ``env_id`` and ``action_repeat`` were checked.
+    :param seeds: for each episode, the seed of the environment's reset, or None if it is unknown.
+    :param env_id: id of the environment in which the dataset was collected, None if the metadata do not say.
     :param action_repeat: environment steps per action.
     """
 
@@ -64,8 +64,9 @@ class Dataset:
 def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spaces.Space) -> Dataset:
     """Return the episodes of a dataset.
 
-    :param dataset: its folder, or its name in Minari's folder.
-    :param observation_space: observation space of the environment; further entries of observations are left out.
+    :param dataset: folder of the dataset, or its name in Minari's folder.
+    :param observation_space: observation space of the environment. Other entries of the dataset's observations are
+        ignored.
     :raises UserError: there is no such dataset, or it has no goals, no episodes, other spaces, or another format than
         HDF5.
     :raises DamagedFile: it is damaged or incomplete.
@@ -98,7 +99,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
 
 
 def collected_env(metadata: dict[str, Any]) -> tuple[str | None, int]:
-    """Return the id of the environment in which a dataset was collected, if it says it, and its ``action_repeat``.
+    """Return the id of the environment in which a dataset was collected, None if unknown, and its ``action_repeat``.
 
     :raises Exception: the metadata are damaged.
     """
@@ -109,21 +110,24 @@ def collected_env(metadata: dict[str, Any]) -> tuple[str | None, int]:
 
 
 def _has_bytes(space: spaces.Space) -> bool:
-    """Return whether a space has arrays of bytes, which Pillow decodes; for some it starts Ghostscript."""
+    """Return whether a space has arrays of bytes.
+
+    Minari decodes them with Pillow, which starts Ghostscript for some formats.
+    """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         return any(map(_has_bytes, space.values() if isinstance(space, spaces.Dict) else space))
     return space.dtype == np.uint8
 
 
 def data_folder(folder: Path) -> Path | None:
-    """Return the folder with the data of the dataset in a folder, None if there is no dataset."""
+    """Return the folder that holds a dataset's data: ``folder`` or its ``data``. None if there is no dataset."""
     return next((data for data in (folder / "data", folder) if (data / DATASET_METADATA).is_file()), None)
 
 
 def find_dataset(dataset: str) -> Path:
     """Return the folder with the data of a dataset.
 
-    :param dataset: its folder, or the name of one in Minari's own folder.
+    :param dataset: folder of the dataset, or its name in Minari's folder.
     :raises UserError: there is no such dataset.
     """
     root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
@@ -137,7 +141,7 @@ def find_dataset(dataset: str) -> Path:
 
 
 def _require_plain_numbers(path: Path) -> None:
-    """Raise ValueError if a file is too large, or has links, or arrays that take their content from other files.
+    """Raise ValueError if a file has too large arrays, links, or arrays with content from other files.
 
     A damaged or hostile file may declare arrays of any size.
     """
@@ -164,7 +168,7 @@ def _require_plain_numbers(path: Path) -> None:
 
 
 def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
-    """Return an episode of Minari with the observations that the environment has.
+    """Convert an episode of Minari; keep the observation keys that the environment has.
 
     :param shapes: shapes of the environment's observations, by key.
     """
@@ -202,12 +206,12 @@ def write_dataset(
     max_episode_steps: int | None,
     metadata: dict[str, Any],
 ) -> None:
-    """Write a dataset beside its place, and rename it.
+    """Write a dataset to a temporary folder, and then move it to its place.
 
     :param folder: folder of the dataset; its name is the dataset's id, its parent the ``MINARI_DATASETS_PATH``.
     :param episodes: episodes of Minari, with arrays; observations are a dict.
-    :param env: environment in which the episodes were recorded, for its spaces and its registration.
-    :param max_episode_steps: limit of an episode, for an environment that is made from the dataset.
+    :param env: environment in which the episodes were recorded. The dataset stores its spaces and its registration.
+    :param max_episode_steps: time limit to store, for environments that are made from the dataset.
     :param metadata: added to Minari's own; JSON values.
     :raises UserError: it cannot be written.
     """
@@ -229,7 +233,7 @@ def write_dataset(
 
 
 def _require_disk_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> None:
-    """Raise OSError unless the disk has room for episodes: HDF5 ends the process if it cannot write."""
+    """Raise OSError unless the disk has room for episodes, because HDF5 ends the process if it cannot write."""
     arrays = [array for episode in episodes for array in (*episode.observations.values(), episode.actions)]
     size = sum(array.nbytes for array in arrays) + EPISODE_BYTES * (len(episodes) + 1)
     with tempfile.TemporaryFile(dir=folder) as file:
@@ -238,8 +242,11 @@ def _require_disk_space(folder: Path, episodes: Sequence["EpisodeBuffer"]) -> No
 
 
 def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | None:
-    """Return the environment's registration, None if it cannot be written as JSON: its entry point is a function."""
-    spec = copy.deepcopy(env.unwrapped.spec)  # has no wrappers, and so no limit of steps
+    """Return the environment's registration.
+
+    None if there is none, or if it cannot be written as JSON because its entry point is a function.
+    """
+    spec = copy.deepcopy(env.unwrapped.spec)  # without wrappers, so without a time limit
     if spec is None:
         return None
     spec.max_episode_steps = max_episode_steps
@@ -253,8 +260,9 @@ def _describable_spec(env: gym.Env, max_episode_steps: int | None) -> EnvSpec | 
 def new_dataset_path(output: str, name: str) -> Path:
     """Return the folder of a new dataset.
 
-    :param output: the folder itself if it ends with a version, such as ``demos/pick-v0``; else one of datasets.
-    :param name: name of a dataset in a folder of datasets, without a version; the first free version is added.
+    :param output: folder of the dataset if the name ends with a version, such as ``demos/pick-v0``; otherwise a folder
+        of datasets.
+    :param name: name, without a version, of the dataset in a folder of datasets. The first free version is added.
     :raises UserError: the dataset exists.
     """
     path = Path(output)

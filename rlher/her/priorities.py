@@ -18,13 +18,13 @@ GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
 
 LARGEST_GAIN = 0.5
-"""Largest energy in J/kg that is counted for one step, as in the authors' code. A collision can give an object more."""
+"""Energy of one step in J/kg is clipped to this value, as in the authors' code. A collision can exceed it."""
 
 
 class Priority:
     """Base class of priorities, which sample transitions of a storage.
 
-    :param storage: what to sample from, without its demonstrations; none of its transitions has a priority yet.
+    :param storage: storage to sample from. Demonstrations are excluded. No transition has a priority yet.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -36,7 +36,7 @@ class Priority:
         return cls.update is not Priority.update
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-        """Return (count,) ids of transitions, and (count,) importance weights; None: no correction of the bias."""
+        """Return (count,) ids of transitions, and their importance weights, or None to leave the bias uncorrected."""
         raise NotImplementedError
 
     def update(self, ids: Ids, errors: NDArray) -> None:
@@ -47,7 +47,7 @@ class Priority:
         raise RuntimeError(f"the priorities of {type(self).__name__} do not depend on TD errors, as td_error does.")
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Return the state that cannot be computed from the storage, to be saved with it."""
+        """Return the state to save with the storage: what cannot be computed from the storage."""
         return {}
 
     def load_state_dict(self, state: dict[str, NDArray]) -> None:
@@ -68,15 +68,15 @@ class UniformPriority(Priority):
 class TDErrorPriority(Priority):
     """Proportional prioritised experience replay (arXiv:1511.05952).
 
-    A transition is sampled with probability ∝ (|TD error| + ε)^α; a new one as if it had the greatest error so far.
+    A transition is sampled with probability ∝ (|TD error| + ε)^α. A new transition gets the greatest priority so far.
     Weights are (N·P)^-β, divided by the greatest weight of the batch. Priorities belong to transitions, not to pairs of
     transition and goal, because the goal is sampled later. In cpprb each virtual transition has its own error.
 
-    :param storage: what to sample from.
+    :param storage: storage to sample from.
     :param alpha: 0 is uniform, 1 proportional.
     :param beta: exponent of the weights at the start; it rises linearly to 1.
-    :param beta_steps: batches until ``beta`` is 1.
-    :param epsilon: added to errors, so that every transition can be sampled.
+    :param beta_steps: number of batches after which ``beta`` is 1.
+    :param epsilon: number added to absolute errors, so that every transition can be sampled.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TDErrorPriority(Priority):
         return self.storage.ids_at(positions), weights / weights.max()
 
     def update(self, ids: Ids, errors: NDArray) -> None:
-        """Update the priorities of transitions by their (n,) absolute TD errors; ids of evicted ones are ignored.
+        """Update the priorities of transitions by their (n,) absolute TD errors; ignore evicted transitions.
 
         :raises ValueError: an error is not finite.
         """
@@ -136,7 +136,7 @@ class TDErrorPriority(Priority):
         return self.storage.positions(self.storage.ids_since([0] * self.storage.n_envs))
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Return the priorities, the greatest of all, and the number of batches."""
+        """Return the priorities, the greatest priority so far, and the number of batches."""
         self._enter_new()
         numbers = {"max_priority": np.array(self.max_priority), "batches": np.array(self.batches)}
         return numbers | {"priorities": self.tree.leaves[self._positions()]}
@@ -153,21 +153,21 @@ class TDErrorPriority(Priority):
 
 
 class EnergyPriority(Priority):
-    """Energy-based prioritisation (arXiv:1810.01363): episodes in which the object was given more energy are likelier.
+    """Energy-based prioritisation (arXiv:1810.01363): episodes that gave the object more energy are sampled more often.
 
     P(episode) is proportional to max(energy, ``floor`` × mean energy of the finished episodes). A running episode
-    counts as much as an average one of its length. A transition is then sampled uniformly from the episode. Until some
-    finished episode has energy, transitions are sampled uniformly. As in the paper there are no importance weights.
-    Where goals have parts, only the part of the task counts.
+    counts with the mean energy per step. A transition is then sampled uniformly from the episode. Until some finished
+    episode has energy, transitions are sampled uniformly. As in the paper there are no importance weights. If goals
+    have several parts, only the task's part counts.
 
-    With ``height`` and ``step_seconds``, the energy of an episode is the sum of what each step adds to the potential
-    and kinetic energy of a unit mass at the achieved goal, from 0 to :data:`LARGEST_GAIN`. Lifting counts more than
-    pushing, and falling off the table counts nothing. Without them it is the sum of squared displacements of the
-    achieved goal, which needs no units.
+    With ``height`` and ``step_seconds``, energy is computed for a unit mass at the achieved goal. Each step counts with
+    the potential and kinetic energy that it adds, clipped to [0, :data:`LARGEST_GAIN`]. Lifting counts more than
+    pushing, and falling off the table counts nothing. Without these arguments, the energy is the sum of squared
+    displacements of the achieved goal, which needs no units.
 
-    :param storage: what to sample from.
+    :param storage: storage to sample from.
     :param floor: least energy of an episode, as a share of the mean energy.
-    :param height: index of the height in a goal, which is a position in metres.
+    :param height: index of the height in a goal; goals must be positions in metres.
     :param step_seconds: simulated seconds of a step.
     """
 
@@ -186,7 +186,7 @@ class EnergyPriority(Priority):
         self.floor = floor
         self.height = height
         self.step_seconds = step_seconds
-        # By number of an episode: its energy, and the id of the episode's last transition when the energy was computed.
+        # For each episode number: the energy, and the id of the episode's last transition when it was computed.
         self.energy = np.zeros(len(storage.episode_first_id))
         self.computed_until = np.full(len(storage.episode_first_id), -1)
 
@@ -195,7 +195,7 @@ class EnergyPriority(Priority):
         episodes = self._episodes()
         sums = np.cumsum(self._weights(episodes))
         points = sums[-1] * (rng.permutation(count) + rng.random(count)) / count
-        points = np.minimum(points, np.nextafter(sums[-1], 0.0))  # rounding may give the total, which is in no share
+        points = np.minimum(points, np.nextafter(sums[-1], 0.0))  # rounding may give the total
         sampled = episodes[np.searchsorted(sums, points, side="right")]
         first, last = self.storage.episode_first_id[sampled], self.storage.episode_last_id[sampled]
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
@@ -204,7 +204,7 @@ class EnergyPriority(Priority):
         return np.concatenate([self.storage.episodes(env) for env in range(self.storage.n_envs)])
 
     def _weights(self, episodes: NDArray[np.int64]) -> NDArray:
-        """Return the weights of episodes, after computing the energies of those that have ended."""
+        """Compute the energies of newly finished episodes, and return the weights of all given episodes."""
         storage = self.storage
         first, last = storage.episode_first_id[episodes], storage.episode_last_id[episodes]
         is_finished = ~np.isin(episodes, storage.ring_newest_episode[storage.ring_running])
@@ -235,7 +235,7 @@ class EnergyPriority(Priority):
         return float(gains.clip(0, LARGEST_GAIN).sum())
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Return the energies: those of episodes that have lost transitions cannot be computed again."""
+        """Return the energies. Once an episode has lost transitions, its energy cannot be computed again."""
         episodes = self._episodes()
         return {"energy": self.energy[episodes], "computed_until": self.computed_until[episodes]}
 
@@ -252,10 +252,10 @@ PRIORITIES = {"uniform": UniformPriority, "energy": EnergyPriority, "td_error": 
 
 
 def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
-    """Return what ``sample`` of a priority returns, checked if the class is a user's.
+    """Call ``sample`` of a priority and return its result; check the result of a user's class.
 
-    :raises RunError: it raised, or returned something else than ids of stored transitions and weights; weights
-        need a method ``update``.
+    :raises RunError: ``sample`` raised, did not return ids of stored transitions and weights or None, or returned
+        weights although the class does not define ``update``.
     """
     if type(priority).__module__ == __name__:
         return priority.sample(count, rng)
@@ -278,7 +278,7 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
 
     :param name: a name of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
     :param options: arguments of the class.
-    :raises TypeError: an option that it does not have.
+    :raises TypeError: the class does not have an option.
     :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.
     """
@@ -296,9 +296,9 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
 
 
 class SumTree:
-    """A binary tree of sums over non-negative values, to draw one with probability proportional to it.
+    """A binary tree of sums over non-negative values, to sample values with probability proportional to their size.
 
-    ``sums[1]`` is the total, and the children of node i are 2i and 2i + 1; the values are the leaves.
+    ``sums[1]`` is the total. The children of node i are 2i and 2i + 1. The leaves are the values.
 
     :param size: number of values.
     """
@@ -314,7 +314,7 @@ class SumTree:
         return float(self.sums[1])
 
     def set(self, index: Positions, value: NDArray | float) -> None:
-        """Set values; of several values for one index, one is stored."""
+        """Set values. If an index occurs several times, one of its values is stored."""
         self.leaves[index] = value
         node = index + len(self.leaves)
         for _ in range(self.depth):
@@ -322,7 +322,7 @@ class SumTree:
             self.sums[node] = self.sums[2 * node] + self.sums[2 * node + 1]
 
     def find(self, share: NDArray[np.float64]) -> Positions:
-        """Return, for each (n,) share of the total in [0, 1), the index at which the running sum exceeds it."""
+        """Return, for each (n,) share of the total in [0, 1), the index at which the running sum exceeds this share."""
         node = np.ones(len(share), np.int64)
         mass = share * self.total
         for _ in range(self.depth):

@@ -31,17 +31,17 @@ CPU = th.device("cpu")
 
 
 class HerReplayBufferSamples(NamedTuple):
-    """SB3's ``DictReplayBufferSamples``, field for field, with the additional fields of prioritised replay.
+    """The fields of SB3's ``DictReplayBufferSamples``, and further fields for priorities and demonstrations.
 
     :param observations: (batch, …) tensors by key.
     :param actions: (batch, action_dim).
     :param next_observations: (batch, …) tensors by key.
-    :param dones: (batch, 1), 1 where nothing is bootstrapped.
+    :param dones: (batch, 1), 1 where the target does not bootstrap.
     :param rewards: (batch, 1).
     :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
     :param weights: (batch, 1) importance weights, None without priorities by TD error.
     :param indices: (batch,) ids of the transitions for ``update_priorities``, None without such priorities.
-    :param demonstrations: which of the transitions are demonstrations, None without any.
+    :param demonstrations: slice of the batch that holds demonstrations, None if there are none.
     """
 
     observations: dict[str, th.Tensor]
@@ -59,19 +59,19 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     """Hindsight experience replay (arXiv:1707.01495): transitions are relabelled when they are sampled.
 
     A drop-in for ``stable_baselines3.HerReplayBuffer`` with three corrections: ``done`` follows the new goal
-    (stable-baselines3 #627), reward that does not depend on the goal is kept (openai/baselines #720), and steps of a
+    (stable-baselines3 #627), the goal-independent part of a reward is kept (openai/baselines #720), and steps of a
     running episode can be sampled, so there is no "first episode" error. For SB3's ``done`` and rewards, use
     ``relabel_done="keep"`` and ``keep_goal_independent_reward=False``.
 
-    :param buffer_size: maximum number of transitions over all environments, at least one each; memory is taken as it
-        fills.
+    :param buffer_size: maximum number of transitions over all environments; each environment gets at least one. The
+        buffer takes memory as it fills.
     :param observation_space: dictionary with ``achieved_goal``, ``desired_goal`` and any other keys.
     :param action_space: action space of one environment.
-    :param env: the training environment, for ``compute_reward``; not pickled, see :meth:`set_env`.
+    :param env: the training environment, whose ``compute_reward`` is called. It is not pickled, see :meth:`set_env`.
     :param device: torch device of the samples.
     :param n_envs: number of environments stepped together.
     :param optimize_memory_usage: must be False: each observation is stored once in any case.
-    :param handle_timeout_termination: bootstrap where ``info["TimeLimit.truncated"]`` (stable-baselines3 #284).
+    :param handle_timeout_termination: bootstrap if ``info["TimeLimit.truncated"]`` is true (stable-baselines3 #284).
     :param n_sampled_goal: virtual transitions per real one; 0 is plain replay.
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
@@ -79,22 +79,25 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
     :param keep_goal_independent_reward: keep the goal-independent part of the stored reward, such as a crash penalty:
         stored reward minus ``compute_reward`` under the original goal.
-    :param ends_on_success: whether the environment terminates on success; None: inferred from the stored transitions.
-    :param success_reward: ``compute_reward`` at or above which a goal counts as reached; None: the greater value of a
-        sparse reward.
-    :param compute_reward: instead of the environment's own; takes batches of raw goals.
-    :param seed: seed of the buffer's generator; None: drawn from NumPy's global one, which SB3 seeds.
+    :param ends_on_success: whether the environment terminates on success. If None, the buffer infers it from the stored
+        transitions.
+    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
+        a sparse reward.
+    :param compute_reward: function to call in place of the environment's; it takes batches of raw goals.
+    :param seed: seed of the buffer's generator. If None, it is drawn from NumPy's global generator, which SB3 seeds.
     :param goal_selection_kwargs: keyword arguments of a user's strategy, also in a ``mix``.
     :param goal_mix: weights of the strategies in a ``mix``, and of ``original``, the original goal.
-    :param goal_mix_start: number of stored transitions from which on a ``mix`` has its weights; ``future`` before.
-    :param n_steps: steps of a return; ``discounts`` of the samples then holds the discount of the bootstrapped value.
+    :param goal_mix_start: number of stored transitions at which a ``mix`` begins; until then it samples as ``future``.
+    :param n_steps: steps of a return. If above 1, ``discounts`` of the samples holds the discount of the bootstrapped
+        value.
     :param gamma: discount of the returns, and of the ``geometric`` strategy; must be the algorithm's.
     :param priority: which transitions are sampled: a name of :data:`~rlher.her.priorities.PRIORITIES`, or a subclass of
         :class:`~rlher.her.priorities.Priority`, also as ``module:Class``.
-    :param priority_kwargs: options of its class in :mod:`rlher.her.priorities`.
-    :param goal_parts: number of parts of a goal, of which a virtual goal uses one
+    :param priority_kwargs: arguments of the priority's class, see :mod:`rlher.her.priorities`.
+    :param goal_parts: number of parts of a goal. A virtual goal uses one part
         (:func:`rlher.her.strategies.keep_one_part`).
-    :param demonstration_fraction: share of each batch from demonstrations, see :meth:`set_demonstrations`.
+    :param demonstration_fraction: share of each batch that is sampled from demonstrations, see
+        :meth:`set_demonstrations`.
     :raises TypeError: ``priority_kwargs`` has an option that the priority lacks.
     :raises ValueError: an argument out of its range, or no goals in the observation space.
     """
@@ -175,13 +178,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
     def _set_storage(self, storage: Storage) -> None:
-        """Use a storage, with new priorities and statistics of rewards."""
+        """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
         self.reward_and_done = RewardAndDone(storage, **self._reward_options)
         self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
-        """Add episodes to an empty buffer that are never evicted, and that make up a fixed share of each batch.
+        """Add demonstrations to an empty buffer. They are never evicted, and make up a fixed share of each batch.
 
         :raises ValueError: there are none, they do not fit the spaces, or transitions are stored already.
         """
@@ -222,9 +225,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             self.full, self.pos = True, 0
 
     def truncate_last_trajectory(self) -> None:
-        """End the running episodes as a time-out does, because the next step belongs to new ones.
+        """Truncate the running episodes, because the next step belongs to new episodes.
 
-        As in SB3 their last step is terminal with ``handle_timeout_termination=False``.
+        As in SB3, their last step is terminal if ``handle_timeout_termination`` is False.
         """
         if self.storage.truncate_running(terminated=not self.handle_timeout_termination):
             warnings.warn(
@@ -244,32 +247,32 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     @property
     def n_transitions(self) -> int:
-        """Transitions stored, over all environments, without the demonstrations."""
+        """Number of stored transitions of all environments, without demonstrations."""
         return self.storage.n_transitions
 
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None
     ) -> HerReplayBufferSamples:
-        """Sample transitions, the first of them with their original goals, the others with virtual goals.
+        """Sample transitions. The first ones keep their original goals; the others get virtual goals.
 
-        The share of virtual goals is ``n_sampled_goal / (n_sampled_goal + 1)``. With demonstrations, a fixed share of
-        both kinds is sampled from them.
+        The share of virtual goals is ``n_sampled_goal / (n_sampled_goal + 1)``. If there are demonstrations, a fixed
+        share of the batch is sampled from them, with the same share of virtual goals.
 
-        An example with ``batch_size=5`` and ``n_sampled_goal=4``. Seven transitions are stored, of two episodes, of
-        which the second still runs. Transition 1 achieved the goal ``achieved[1]``, and so on::
+        An example with ``batch_size=5`` and ``n_sampled_goal=4``. The buffer holds seven transitions of two episodes,
+        and the second episode still runs. Transition 1 achieved the goal ``achieved[1]``, and so on::
 
             transition  0  1  2  3  4  5  6
             episode     0  0  0  1  1  1  1
 
-        Five transitions are sampled, say [5, 1, 4, 0, 3]. The first one keeps its goal, because int(4 / 5 * 5) = 4 are
-        virtual. ``future`` chooses a transition between each of the others and the last one of its episode, itself
-        included: from [1, 2] for 1, from [4, 5, 6] for 4, from [0, 1, 2] for 0, and from [3, 4, 5, 6] for 3. If it
-        chooses [2, 6, 0, 5], the goals of the batch are [goal of episode 1, ``achieved[2]``, ``achieved[6]``,
-        ``achieved[0]``, ``achieved[5]``]. Transition 0 got the goal that it achieved itself. So a sparse reward for it
-        is that of success, and it is ``done`` where episodes end on success.
+        Five transitions are sampled, say [5, 1, 4, 0, 3]. The first transition keeps its goal, because
+        int(4 / 5 * 5) = 4 get virtual goals. For each of these four, ``future`` chooses the transition itself or a
+        later one of its episode: from [1, 2] for 1, from [4, 5, 6] for 4, from [0, 1, 2] for 0, and from [3, 4, 5, 6]
+        for 3. If it chooses [2, 6, 0, 5], the goals of the batch are [goal of episode 1, ``achieved[2]``,
+        ``achieved[6]``, ``achieved[0]``, ``achieved[5]``]. Transition 0 got the goal that it achieved itself. Its
+        sparse reward is therefore the reward of success, and it is ``done`` if episodes end on success.
 
-        :param batch_size: transitions to sample, with replacement.
-        :param env: normalises observations and rewards, which are stored raw.
+        :param batch_size: number of transitions to sample, with replacement.
+        :param env: normalises the observations and rewards, which the buffer stores raw.
         :return: tensors on the buffer's device.
         :raises RuntimeError: nothing is stored yet.
         """
@@ -279,9 +282,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         n_real = self._n_real(batch_size)
         demonstrations = None
         if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
-            # Replace a block by demonstrations: at least one transition, and never a whole batch.
+            # Replace a block of the batch by demonstrations: at least one transition, and never all.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
-            # The block lies across index `n_real`, so that the same share of the demonstrations keeps its goals.
+            # The block spans index `n_real`, so that demonstrations keep their goals as often as other transitions do.
             start = n_real - self._n_real(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
@@ -294,14 +297,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         )
 
     def _relabel(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors, of which all but the first ``n_real`` get new goals."""
+        """Return transitions as tensors. All but the first ``n_real`` get new goals."""
         storage = self.storage
         has_parts = storage.layout.goal_parts > 1
         # Relay sub-goals may change within a step. A row has the goal before the step, but its reward is for the goal
         # after it. So transitions that keep their goals need new rewards.
         n_unchanged = 0 if has_parts else n_real
         if n_unchanged < len(ids):
-            # Up to the last transition that a return can reach. This changes rows in the storage, so it comes first.
+            # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
             self.reward_and_done.observe_new(ids[n_unchanged:] + self.n_steps - 1)
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
@@ -339,7 +342,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return self.to_torch(values.astype(np.float32, copy=False).reshape(-1, 1))
 
     def to_torch(self, array: NDArray, copy: bool = False) -> th.Tensor:
-        """Return an array as a tensor on the buffer's device; ``copy`` is ignored. On the CPU they share memory."""
+        """Return an array as a tensor on the buffer's device, sharing its memory on the CPU; ``copy`` is ignored."""
         tensor = th.from_numpy(array)  # as_tensor takes three times as long
         return tensor if self.device == CPU else tensor.to(self.device)
 
@@ -358,10 +361,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return self._relabel(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
-        """Set the priorities of sampled transitions by their TD errors; evicted transitions are ignored.
+        """Set the priorities of sampled transitions by their TD errors; ignore evicted transitions.
 
         :param indices: (batch,) :attr:`HerReplayBufferSamples.indices`.
-        :param td_errors: (batch,) or (batch, 1) TD errors, of which the absolute value is used.
+        :param td_errors: (batch,) or (batch, 1) TD errors; their signs do not matter.
         :raises RuntimeError: the buffer was not built with ``priority="td_error"``.
         :raises ValueError: an error is not finite, or too large.
         """
@@ -371,7 +374,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     # ---------------------------------------------------------------------------------- environment and pickle
 
     def _compute_reward(self, *arguments: Any) -> Any:
-        """Call the given ``compute_reward``, or that of the present environment; see :meth:`set_env`."""
+        """Call the buffer's own ``compute_reward``, or else the environment's; see :meth:`set_env`."""
         if self.compute_reward is not None:
             return self.compute_reward(*arguments)
         if self.env is None:
@@ -382,7 +385,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         return self.env.env_method("compute_reward", *arguments, indices=[0])[0]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Save to an ``.npz`` file of plain arrays. After a load the same samples follow as after the save."""
+        """Save to an ``.npz`` file of plain arrays. A loaded buffer samples what this buffer samples from now on."""
         extra = {
             "rng": self.rng.bit_generator.state,
             "observed_rewards": asdict(self.reward_and_done.statistics),
@@ -391,10 +394,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         saving.save(self.storage, path, extra, self.priority.state_dict())
 
     def load(self, path: str | os.PathLike) -> None:
-        """Replace everything stored, demonstrations included, with the content of a file. Running episodes continue.
+        """Replace all stored transitions, including demonstrations, by those in a file. Running episodes continue.
 
-        :raises ValueError: the file holds no buffer, one of other spaces or another capacity, or a damaged one; the
-            buffer is then empty but for its demonstrations.
+        :raises ValueError: the file is damaged, holds no buffer, or a buffer with other spaces or another capacity.
+            This buffer then keeps its demonstrations and nothing else.
         """
         before = self.storage
         try:
@@ -414,11 +417,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     @property
     def _priority_text(self) -> str:
-        """Class and arguments of the priority, as JSON; a saved state of another one is not restored."""
+        """Class and arguments of the priority, as JSON. ``load`` restores its state only if they are the same."""
         return json.dumps([type(self.priority).__name__, self._priority_kwargs], default=str, sort_keys=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle, without the environment and a reward function that belongs to one."""
+        """Return the state to pickle, without the environment, and without ``compute_reward`` if it is a method."""
         state: dict[str, Any] = super().__getstate__()
         if hasattr(self.compute_reward, "__self__"):
             state["compute_reward"] = None
@@ -426,7 +429,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
 
 def _require_in_range(low: float, high: float, **arguments: float) -> None:
-    """Raise ValueError if an argument, given by its name, is no number from ``low`` to ``high``."""
+    """Raise ValueError if one of the named arguments lies outside [``low``, ``high``]."""
     for name, value in arguments.items():
         if not low <= value <= high:
             raise ValueError(f"{name}={value} is invalid; use a number from {low} to {high}.")

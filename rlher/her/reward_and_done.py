@@ -1,11 +1,11 @@
 """Reward and ``done`` of transitions under new goals.
 
-SB3 computes the reward of a virtual transition from the goals alone, so that parking's crash penalty is lost
-(openai/baselines #720, HighwayEnv #473). Here the part of the reward that does not depend on the goal is kept.
+SB3 computes the reward of a virtual transition from the goals alone, so it loses parking's crash penalty
+(openai/baselines #720, HighwayEnv #473). rlher keeps the part of the reward that does not depend on the goal.
 
-SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). Where episodes end on success, two kinds of
-targets are then wrong: a transition that reaches its new goal bootstraps beyond the end, and one that reached its
-original goal is terminal although it did not reach the new one. Here ``done`` is that of the new goal.
+SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). If episodes end on success, two kinds of targets
+are then wrong: a transition that reaches its new goal bootstraps beyond the end, and a transition that reached its
+original goal is terminal although it did not reach the new goal. rlher computes ``done`` for the new goal.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ RELABEL_DONE = ("auto", "keep", "success")
 """Values of ``relabel_done``, see :class:`RewardAndDone`."""
 
 REWARD_TOLERANCE = 1e-5
-"""Largest difference of two equal rewards (relative above 1), because rewards are stored as float32."""
+"""Rewards that differ by no more than this count as equal, because they are stored as float32. Relative above 1."""
 
 
 @dataclass
 class RewardStatistics:
-    """What the stored transitions show about the reward under their original goals; the fields are JSON values.
+    """Statistics of the stored transitions' rewards under their original goals; the fields are JSON values.
 
-    :param observed_per_ring: for each ring of the storage, number of its first transitions that are counted here.
-    :param values: distinct values of ``compute_reward``. Two mean a sparse reward; a third means a dense one, and no
-        more are recorded.
+    :param observed_per_ring: for each ring of the storage, number of transitions that these statistics include.
+    :param values: distinct values of ``compute_reward``. Two values mean a sparse reward, three a dense reward; no more
+        values are recorded.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
     :param ended_at_goal: transitions that reached their goal and ended the episode.
     :param went_on_at_goal: transitions that reached their goal and did not end the episode.
@@ -46,7 +46,7 @@ class RewardStatistics:
     went_on_at_goal: int = 0
 
     def record_reward_at_goal(self, rewards: Floats) -> None:
-        """Record the (n,) rewards of goals equal to the achieved ones."""
+        """Record (n,) rewards of transitions whose desired goal equals the achieved goal."""
         self.reward_at_goal = float(np.min(rewards))
         self.record_rewards(rewards)
 
@@ -56,18 +56,18 @@ class RewardStatistics:
             self.values = sorted({*self.values, *np.unique(rewards)[:3].tolist()})
 
     def record_ends(self, reached: Bools, terminated: Bools) -> None:
-        """Count which of n transitions that reached their goal were terminal, time-outs excepted."""
+        """Count how many of n transitions reached their goal and terminated, and how many reached it and went on."""
         self.ended_at_goal += int(np.sum(reached & terminated))
         self.went_on_at_goal += int(np.sum(reached & ~terminated))
 
     @property
     def sparse_values(self) -> list[float]:
-        """The two values of a sparse reward, the lower first; empty while it is not known to be sparse."""
+        """The two values of a sparse reward, the lower first; empty while the reward is not known to be sparse."""
         return self.values if len(self.values) == 2 else []
 
     @property
     def observed_success_reward(self) -> float | None:
-        """The greater value of a sparse reward, if it is that of a goal achieved exactly; None while it is unknown."""
+        """The greater value of a sparse reward, if an exactly achieved goal has it; otherwise None."""
         reaches = bool(self.sparse_values) and self.reward_at_goal == self.sparse_values[-1]
         return self.reward_at_goal if reaches else None
 
@@ -79,10 +79,10 @@ class RewardStatistics:
 
 @dataclass
 class RewardAndDone:
-    """Computes reward and ``done`` of transitions under new goals, from what it observes under their original goals.
+    """Computes reward and ``done`` of transitions under new goals, using statistics of their original goals.
 
     :param storage: the stored transitions.
-    :param reward_function: called only where it is needed.
+    :param reward_function: ``compute_reward``, called only if needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
         - ``keep``: the same as under the original goal, as in SB3.
@@ -90,10 +90,10 @@ class RewardAndDone:
           such as a crash.
         - ``auto``: ``success`` where episodes end on success, else ``keep``.
     :param keep_goal_independent_reward: whether the new reward contains the part that does not depend on the goal.
-    :param ends_on_success: whether success terminates an episode. None: whether most of the stored transitions that
-        reached their goal were terminal; before the first of them, ``auto`` means ``keep``.
-    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. None: the greater value of a
-        sparse reward. With a dense reward success is unknown, and ``keep`` applies.
+    :param ends_on_success: whether success terminates an episode. If None, it does if most of the stored transitions
+        that reached their goal were terminal. Before the first such transition, ``auto`` means ``keep``.
+    :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
+        a sparse reward; with a dense reward success is then unknown, and ``keep`` applies.
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
@@ -114,11 +114,11 @@ class RewardAndDone:
     # ------------------------------------------------------------------------- rewards under original goals
 
     def observe_new(self, ids: Ids) -> None:
-        """Update the statistics and split the rewards of new transitions, if there are some among these (n,).
+        """If some of these (n,) transitions are new, update the statistics and split the rewards.
 
-        All transitions stored since the last time are observed together: one by one, they would take as long as the
-        sampling of a batch. The goal-independent part of each reward is written into the storage, so that afterwards a
-        batch calls ``compute_reward`` for its new goals only.
+        All transitions stored since the last call are processed together, because processing them one by one would
+        take as long as sampling a batch. The goal-independent part of each reward is written into the storage.
+        Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
         storage = self.storage
         since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
@@ -126,13 +126,13 @@ class RewardAndDone:
         if not is_needed or since == storage.ring_added.tolist() or not storage.is_newer(ids, since).any():
             return
         ids = storage.ids_since(since)
-        for part in np.array_split(ids, len(ids) // 16_384 + 1):  # a copy of all would need the memory twice
+        for part in np.array_split(ids, len(ids) // 16_384 + 1):  # copying all at once would double the memory
             positions = storage.positions(part)
             rows = storage.rows_at(positions)
             next_obs = storage.next_obs(part, rows["episode"])
             # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
             goal_rewards = self._compute_reward(positions, next_obs[DESIRED_GOAL])
-            if self.statistics.reward_at_goal is None:  # at first, because `is_reached` needs it
+            if self.statistics.reward_at_goal is None:  # only for the first part; `is_reached` needs it
                 at_goal = self._compute_reward(positions, storage.next_achieved[positions])
                 self.statistics.record_reward_at_goal(at_goal)
             self.statistics.record_rewards(goal_rewards)
@@ -142,11 +142,11 @@ class RewardAndDone:
             )
         self.statistics.observed_per_ring = storage.ring_added.tolist()
 
-    # ----------------------------------------------------------------------------- what follows from these
+    # -------------------------------------------------------------------------- values resolved from statistics
 
     @property
     def resolved_success_reward(self) -> float | None:
-        """The reward at or above which a goal counts as reached; None while it is unknown."""
+        """The reward at or above which a goal counts as reached; None while this reward is unknown."""
         return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
 
     @property
@@ -165,10 +165,10 @@ class RewardAndDone:
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
 
-        :param positions: (n,) of the transitions in the storage.
+        :param positions: (n,) positions of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
-        :param goals: (n - n_unchanged, …) goals of the other transitions.
-        :param n_unchanged: number of the first transitions, which keep their rewards and dones.
+        :param goals: (n - n_unchanged, …) new goals of the remaining transitions.
+        :param n_unchanged: the first ``n_unchanged`` transitions keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if len(goals):
@@ -183,13 +183,13 @@ class RewardAndDone:
     def n_step_returns(
         self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_unchanged: int, n_steps: int, gamma: float
     ) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """Return the (n,) discounted returns of several steps, their dones, and the numbers of their steps.
+        """Return (n,) discounted n-step returns, their dones, and the number of steps in each return.
 
         A return stops at the episode's newest transition, and at the first step that is done under its goal. With
-        hindsight such returns are biased off the policy (arXiv:2102.12962), so ``n_steps`` should be small.
+        hindsight, off-policy n-step returns are biased (arXiv:2102.12962), so ``n_steps`` should be small.
 
-        :param ids: (n,) of the first transitions of the returns.
-        :param episodes: (n,) numbers of their episodes.
+        :param ids: (n,) ids of the first transitions of the returns.
+        :param episodes: (n,) episode numbers of these transitions.
         :param goals, n_unchanged: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
@@ -218,7 +218,7 @@ class RewardAndDone:
         return self.is_reached(goal_rewards) | is_failure
 
     def is_reached(self, goal_rewards: Floats) -> Bools:
-        """Return (n,) whether the goal is reached under these rewards; all False while that is unknown."""
+        """Return (n,) whether these rewards mean that the goal is reached; all False while success is unknown."""
         if self.resolved_success_reward is None:
             return np.zeros(len(goal_rewards), dtype=bool)
         return is_success_reward(goal_rewards, self.resolved_success_reward)
@@ -229,7 +229,7 @@ class RewardAndDone:
 
 
 def is_success_reward(goal_rewards: Any, success_reward: float) -> Bools:
-    """Return whether rewards of ``compute_reward`` are that of success or greater, apart from rounding."""
+    """Return whether rewards are at least ``success_reward``, apart from rounding."""
     return np.asarray(goal_rewards >= success_reward - REWARD_TOLERANCE * max(1.0, abs(success_reward)))
 
 
@@ -237,12 +237,12 @@ def goal_independent_rewards(stored: Floats, goal_rewards: Floats, sparse_values
     """Return the part of the stored rewards that ``compute_reward`` does not explain; 0 where it explains all.
 
     A stored reward that equals one of a sparse reward's two values has no goal-independent part. ``compute_reward`` may
-    disagree with the stored reward although both are right: the stored goal was rounded to float32, or the environment
+    return the other value although both are right, because the stored goal was rounded to float32 or the environment
     moved its goal within the step.
 
     :param stored: (n,) rewards from the environment's ``step``.
     :param goal_rewards: (n,) ``compute_reward`` of the same transitions under their original goals.
-    :param sparse_values: the two values of a sparse ``compute_reward``; empty: it is not known to be sparse.
+    :param sparse_values: the two values of a sparse ``compute_reward``; empty if it is not known to be sparse.
     """
     tolerance = REWARD_TOLERANCE * np.maximum(1.0, np.abs(stored))
     difference = np.asarray(stored, dtype=np.float64) - goal_rewards

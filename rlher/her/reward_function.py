@@ -12,7 +12,7 @@ from rlher.core.errors import describe_error
 Floats = NDArray[np.floating[Any]]
 
 CHECKED_ROWS = 4
-"""Rows of the first batch that are also computed one by one, to check that the function is vectorised."""
+"""Number of rows of the first batch that are also computed one by one, to check that the function is vectorised."""
 
 NOT_VECTORISED = (
     "compute_reward is not vectorised: {}. It is called row by row, which is slow; reduce over the last axis only, as "
@@ -24,9 +24,9 @@ NOT_VECTORISED = (
 class RewardFunction:
     """Calls ``compute_reward(achieved_goal, desired_goal, info)`` on batches, or row by row where necessary.
 
-    A function not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or returns
-    wrong rewards. The first call compares some rows with single calls. After any difference every call loops over the
-    rows, after one warning.
+    A function that was not written for batches raises, returns the wrong shape (stable-baselines3 #854, #1337), or
+    returns wrong rewards. The first call compares some rows with single calls. If they differ, it warns once, and every
+    call loops over the rows.
 
     :param compute_reward: the method of an environment, or a function with the same arguments.
     """
@@ -52,9 +52,9 @@ class RewardFunction:
 
 
 def batch_problem(compute_reward: Callable[..., Any], achieved: NDArray, desired: NDArray) -> str | None:
-    """Return what ``compute_reward`` does wrong on a batch of goals; None: it returns the rewards of single calls."""
+    """Return what ``compute_reward`` does wrong on a batch of goals, None if it returns the rewards of single calls."""
     count = max(2, len(achieved))
-    while count in achieved.shape[1:]:  # a reduction over the wrong axis must return another shape
+    while count in achieved.shape[1:]:  # so that a reduction over the wrong axis returns another shape
         count += 1
     rows = np.arange(count) % len(achieved)
     achieved, desired = achieved[rows], desired[rows]

@@ -18,7 +18,7 @@ from rlher.her.storage import Storage
 
 FILE_VERSION = 14
 METADATA_ARRAY = "metadata"
-"""Name of the array that holds the metadata of the file, as JSON text."""
+"""Name of the array that holds the file's metadata as JSON text."""
 PRIORITY_PREFIX = "priorities/"
 """Prefix of the names of the priorities' arrays."""
 
@@ -26,10 +26,10 @@ PRIORITY_PREFIX = "priorities/"
 def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], priorities: Mapping[str, NDArray]) -> None:
     """Write a storage into a file.
 
-    :param storage: what to save.
-    :param extra: JSON values to save with it.
-    :param priorities: arrays to save with it.
-    :raises OSError: it cannot be written; the file is unchanged.
+    :param storage: storage to save.
+    :param extra: JSON values to save with the storage.
+    :param priorities: arrays to save with the storage.
+    :raises OSError: the file cannot be written; an existing file is unchanged.
     """
     metadata = {"version": FILE_VERSION, "layout": storage.layout.description, "extra": extra}
     with atomic_write(Path(path)) as temporary, temporary.open("wb") as file:
@@ -38,10 +38,10 @@ def save(storage: Storage, path: str | os.PathLike, extra: dict[str, Any], prior
 
 
 def load(path: str | os.PathLike, present: Storage) -> tuple[Storage, dict[str, Any], dict[str, NDArray]]:
-    """Return the storage in a file, and the ``extra`` and ``priorities`` saved with it.
+    """Return the storage in a file, and its ``extra`` and ``priorities``.
 
-    :param present: a storage whose spaces, capacity and number of environments the saved one must have.
-    :raises Exception: it has others, or the file holds none; or an error of JSON, NumPy or zip: the file is damaged.
+    :param present: a storage with the same spaces, capacity and number of environments as the saved storage must have.
+    :raises Exception: these differ, the file holds no storage, or JSON, NumPy or zip find that the file is damaged.
     """
     with open_arrays(Path(path)) as stored:
         arrays = dict(stored)

@@ -1,23 +1,23 @@
-"""The storage of transitions: a ring for each environment, and one for demonstrations, which is never overwritten.
+"""The storage of transitions: a ring buffer for each environment, and a ring for demonstrations, never overwritten.
 
 A transition is one packed row: an observation with the action and reward that followed it. The observation after
-transition i is that of transition i + 1 or, at an episode's last transition, ``episode_last_obs[episode]``. Each
-observation is therefore stored once. To overwrite the oldest transition, only its episode's ``episode_first_id``
-advances. Nothing is moved, and a full ring stays full.
+transition i is stored in row i + 1 or, for an episode's last transition, in ``episode_last_obs[episode]``. Each
+observation is therefore stored once. When the oldest transition is overwritten, only the ``episode_first_id`` of its
+episode advances. Nothing is moved, and a full ring stays full.
 
-All fields of a row lie side by side: with a million transitions, sampling takes as long as its cache misses do. The
-desired goal is one of them, because an environment may move it within an episode. The goals achieved after each
-transition, ``next_achieved``, are a separate array, because virtual goals are read from all over the storage. They have
-the environment's precision, because rewards depend on it.
+All fields of a row lie side by side in memory, because cache misses take most of the sampling time when a million
+transitions are stored. A row contains the desired goal, because an environment may move the goal within an episode.
+``next_achieved``, the goals achieved after each transition, is a separate array, because virtual goals are read from
+all over the storage. It has the environment's precision, because rewards depend on it.
 
 Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
-:data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and the demonstrations have the last one. So
+:data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and demonstrations have the last ring. So
 consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
 start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th episode of a ring,
 counted from 0, has the number ``ring_start + n % ring_size``.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
-have overwritten those of episode 0, whose number the next episode gets::
+have overwritten the transitions of episode 0. The next episode will get the number 0::
 
     position        0  1  2                       episode            0  1  2
     transition      3  4  2                       episode_first_id   -  2  3
@@ -34,7 +34,7 @@ ACHIEVED_GOAL, DESIRED_GOAL = "achieved_goal", "desired_goal"
 
 RING_SHIFT = 40
 IDS_PER_RING = 1 << RING_SHIFT
-"""Ids of one ring; more than can ever be added to it."""
+"""Number of ids reserved for each ring; no ring ever gets as many transitions."""
 
 RING_ARRAYS = ("ring_added", "ring_running")
 EPISODE_ARRAYS = ("episode_first_id", "episode_last_id", "episode_last_obs")
@@ -46,15 +46,16 @@ Positions = NDArray[np.int64]
 
 
 class Layout:
-    """Types and shapes of what is stored.
+    """Types and shapes of the stored arrays.
 
     :param observation: types and shapes of observations, by key.
     :param action_dtype: type of actions.
     :param action_dim: number of entries of an action.
-    :param goal_parts: parts of a goal (:func:`rlher.her.strategies.keep_one_part`), of which the first is the task's.
-    :ivar row_dtype: a packed row; its field ``obs`` is the observation.
-    :ivar observation_dtype: a packed observation, by key.
-    :ivar achieved_dtype: an achieved goal at the environment's precision, in the shape of a desired goal.
+    :param goal_parts: number of parts of a goal (:func:`rlher.her.strategies.keep_one_part`); the first part is the
+        task's.
+    :ivar row_dtype: type of a packed row; its field ``obs`` is the observation.
+    :ivar observation_dtype: type of a packed observation, with a field for each key.
+    :ivar achieved_dtype: type of an achieved goal, at the environment's precision, in the shape of a desired goal.
     """
 
     def __init__(self, observation: ObservationFields, action_dtype: Any, action_dim: int, goal_parts: int) -> None:
@@ -64,7 +65,7 @@ class Layout:
             ("obs", self.observation_dtype),
             ("action", sample_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
-            ("goal_independent", np.float32),  # reward that compute_reward does not explain, once observed
+            ("goal_independent", np.float32),  # reward minus compute_reward, once observed
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
@@ -74,7 +75,7 @@ class Layout:
 
     @property
     def description(self) -> str:
-        """Names, types and shapes of all fields; equal for spaces whose transitions can be exchanged."""
+        """Names, types and shapes of all fields, as text. Storages with equal descriptions can exchange transitions."""
         return str(np.dtype([("row", self.row_dtype), ("achieved", self.achieved_dtype)]).descr)
 
     @property
@@ -91,18 +92,18 @@ def sample_dtype(dtype: Any) -> np.dtype:
 class Storage:
     """Transitions of ``n_envs`` environments.
 
-    :param capacity: transitions stored of each environment.
+    :param capacity: maximum number of stored transitions of each environment.
     :param n_envs: number of environments.
-    :param layout: what a transition consists of.
-    :param demonstration_steps: transitions of the demonstrations, which :meth:`add_episode` stores in ring ``n_envs``;
-        0: that ring does not exist.
-    :ivar ring_sizes: for each ring, transitions that it can hold.
-    :ivar ring_added: for each ring, transitions ever added.
-    :ivar ring_running: for each ring, whether its newest episode runs.
-    :ivar ring_newest_episode: for each ring, its newest episode.
+    :param layout: types and shapes of a transition.
+    :param demonstration_steps: number of transitions of the demonstrations, which :meth:`add_episode` stores in ring
+        ``n_envs``. If 0, this ring does not exist.
+    :ivar ring_sizes: for each ring, maximum number of transitions.
+    :ivar ring_added: for each ring, number of transitions ever added.
+    :ivar ring_running: for each ring, whether its newest episode is running.
+    :ivar ring_newest_episode: for each ring, number of its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
-    :ivar episode_first_id: for each episode, id of its oldest transition that is stored.
+    :ivar episode_first_id: for each episode, id of its oldest stored transition.
     :ivar episode_last_id: for each episode, id of its newest transition.
     :ivar episode_last_obs: for each episode, the packed observation after its newest transition.
     """
@@ -119,8 +120,8 @@ class Storage:
         self.ring_added = np.zeros(len(sizes), np.int64)
         self.ring_running = np.zeros(len(sizes), dtype=bool)
         self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
-        self.ring_newest_episode = self.ring_starts - 1  # at first, none
-        # Arrays of zeros take memory only where they are written to.
+        self.ring_newest_episode = self.ring_starts - 1  # no episode yet
+        # The operating system gives memory to an array of zeros only where it is written to.
         count = sum(sizes)
         self.rows = np.zeros(count, layout.row_dtype)
         self.next_achieved = np.zeros(count, layout.achieved_dtype)
@@ -141,9 +142,9 @@ class Storage:
     ) -> None:
         """Store one transition of every environment.
 
-        :param obs: (n_envs, …) observations. Where they differ from the last ``next_obs``, the environment was reset
-            in between, and a new episode begins.
-        :param next_obs: (n_envs, …) observations after the step; the final ones where the episode ended.
+        :param obs: (n_envs, …) observations. If one differs from the last ``next_obs``, its environment was reset in
+            between, and a new episode begins.
+        :param next_obs: (n_envs, …) observations after the step; the final observation if the episode ended.
         :param action: (n_envs, …) actions.
         :param reward: (n_envs,) rewards.
         :param done: (n_envs,) whether the episode ended, for whatever reason.
@@ -170,10 +171,10 @@ class Storage:
         self.ring_running[: self.n_envs][done] = False
 
     def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
-        """Store a whole episode of T steps, at most as many as fit.
+        """Store a whole episode of T steps; T is at most the ring's size.
 
-        :param ring: number of the environment; ``n_envs``: the demonstrations.
-        :param rows: (T,) packed rows, of which the field ``episode`` is overwritten.
+        :param ring: number of the environment, or ``n_envs`` for the demonstrations.
+        :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
@@ -185,9 +186,9 @@ class Storage:
         self.ring_running[ring] = False
 
     def _append(self, ring: int) -> int:
-        """Append a transition to the running episode, or to a new one if none runs; return the position.
+        """Reserve the position of a new transition in the running episode, or in a new episode if none is running.
 
-        The caller writes the row. Of a full ring, the oldest transition is evicted.
+        The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
         """
         serial, size, start = int(self.ring_added[ring]), int(self.ring_sizes[ring]), int(self.ring_starts[ring])
         new_id = ring * IDS_PER_RING + serial
@@ -195,7 +196,7 @@ class Storage:
         if serial >= size:
             self.episode_first_id[self.rows["episode"][position]] = new_id - size + 1
         if not self.ring_running[ring]:
-            # Now fewer transitions than the ring's size are stored, so fewer episodes, and the next number is free.
+            # The ring now holds fewer transitions, so fewer episodes, than its size. So the next number is free.
             newest_offset = self.ring_newest_episode[ring] - start
             self.ring_newest_episode[ring] = start + (newest_offset + 1) % size
             self.episode_first_id[self.ring_newest_episode[ring]] = new_id
@@ -205,9 +206,9 @@ class Storage:
         return position
 
     def truncate_running(self, terminated: bool = False) -> bool:
-        """End every running episode; return whether there was one.
+        """End every running episode; return whether an episode was running.
 
-        :param terminated: store the last step as terminal; False: as a time-out.
+        :param terminated: whether to store the last step as terminal; otherwise it is stored as a time-out.
         """
         rings = np.flatnonzero(self.ring_running)
         self.rows["terminated"][self._newest_positions(rings)] |= terminated
@@ -215,7 +216,7 @@ class Storage:
         return len(rings) > 0
 
     def clear(self) -> None:
-        """Remove all transitions but the demonstrations."""
+        """Remove all transitions except the demonstrations."""
         self.ring_added[: self.n_envs] = 0
         self.ring_running[:] = False
 
@@ -223,12 +224,12 @@ class Storage:
 
     @property
     def n_transitions(self) -> int:
-        """Transitions stored, over all environments, without the demonstrations."""
+        """Number of stored transitions of all environments, without demonstrations."""
         return sum(self._counts.tolist()[: self.n_envs])
 
     @property
     def _counts(self) -> NDArray[np.int64]:
-        """For each ring, transitions stored."""
+        """For each ring, number of stored transitions."""
         return np.minimum(self.ring_added, self.ring_sizes)
 
     def ids(self, ring: int, since: int = 0) -> Ids:
@@ -240,9 +241,9 @@ class Storage:
         return ring * IDS_PER_RING + np.arange(oldest, self.ring_added[ring])
 
     def ids_since(self, serials: Iterable[int]) -> Ids:
-        """Return the ids of the transitions with these serial numbers or greater ones.
+        """Return the ids of the transitions whose serial numbers are at least these.
 
-        :param serials: one for each of the first rings; the other rings are left out.
+        :param serials: one serial number for each of the first rings; the other rings are left out.
         """
         return np.concatenate([self.ids(ring, serial) for ring, serial in enumerate(serials)])
 
@@ -261,43 +262,43 @@ class Storage:
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
-        """Return the ids of transitions, uniformly over all environments; the storage must not be empty."""
-        if self.n_envs == 1:  # the usual case, in a third of the time
+        """Sample ids uniformly from the transitions of all environments; the storage must not be empty."""
+        if self.n_envs == 1:  # a shortcut for the usual case, which takes a third of the time
             added = int(self.ring_added[0])
             stored = min(added, self.capacity)
             return added - stored + (rng.random(count) * stored).astype(np.int64)
         counts = self._counts[: self.n_envs]
         ends = np.cumsum(counts)
-        index = (rng.random(count) * ends[-1]).astype(np.int64)  # 3 times rng.integers' speed
+        index = (rng.random(count) * ends[-1]).astype(np.int64)  # three times as fast as rng.integers
         env = np.searchsorted(ends, index, side="right")
         oldest_ids = np.arange(self.n_envs) * IDS_PER_RING + self.ring_added[: self.n_envs] - counts
         first_indices = ends - counts
         return index + (oldest_ids - first_indices)[env]
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
-        """Return the ids of transitions, uniformly over the demonstrations."""
+        """Sample ids uniformly from the transitions of the demonstrations."""
         return self.n_envs * IDS_PER_RING + (rng.random(count) * self.demonstration_steps).astype(np.int64)
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
-        if len(self.ring_sizes) == 1:  # the usual case in a third of the time
+        if len(self.ring_sizes) == 1:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         return self.ring_starts.take(ring) + serial % self.ring_sizes.take(ring)
 
     def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
-        """Return the position of the newest transition of each of these rings, none of which is empty."""
+        """Return the positions of the newest transitions of these rings; no ring may be empty."""
         return self.positions(rings * IDS_PER_RING + self.ring_added[rings] - 1)
 
     def ids_at(self, positions: Positions) -> Ids:
-        """Return the ids of the transitions at these positions, none of which is that of a demonstration."""
+        """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
         env, offset = np.divmod(positions, self.capacity)  # the rings of the environments come first
         newest = self.ring_added[env] - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
         return env * IDS_PER_RING + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether these are ids of transitions that are stored, demonstrations included."""
+        """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         exists = (ring >= 0) & (ring < len(self.ring_sizes))
         ring = np.where(exists, ring, 0)
@@ -305,19 +306,19 @@ class Storage:
         return exists & (serial < added) & (serial >= added - self.ring_sizes[ring])
 
     def is_newer(self, ids: Ids, serials: Sequence[int]) -> NDArray[np.bool_]:
-        """Return whether these are ids of transitions with these serial numbers, one for each ring, or greater ones."""
+        """Return whether the serial numbers of these ids are at least ``serials[ring]``."""
         return ids & (IDS_PER_RING - 1) >= np.take(serials, ids >> RING_SHIFT)
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether these are ids of demonstrations."""
+        """Return whether these ids belong to demonstrations."""
         return ids >> RING_SHIFT == self.n_envs
 
     def rows_at(self, positions: Positions) -> NDArray:
-        """Return packed rows of the transitions at these positions, an array of any shape, as a copy."""
+        """Return a copy of the packed rows at these positions; the positions may have any shape."""
         return self.rows.take(positions)  # ten times as fast as self.rows[positions]
 
     def next_obs(self, ids: Ids, episodes: NDArray[np.integer]) -> NDArray:
-        """Return (n,) packed observations that follow transitions, as a copy.
+        """Return a copy of the (n,) packed observations after these transitions.
 
         :param episodes: (n,) episodes of the transitions.
         """
@@ -329,7 +330,7 @@ class Storage:
     # ------------------------------------------------------------------------------------ files and pickling
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Return everything but the layout as arrays, without their unused parts."""
+        """Return everything except the layout as arrays, without unused entries."""
         positions = self.positions(self.all_ids())
         arrays = {
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
@@ -342,7 +343,7 @@ class Storage:
 
     @classmethod
     def from_state_dict(cls, layout: Layout, arrays: Mapping[str, NDArray]) -> "Storage":
-        """Return the storage with this layout whose :meth:`state_dict` was saved; running episodes continue.
+        """Rebuild a storage with this layout from its :meth:`state_dict`; running episodes continue.
 
         :raises ValueError: the arrays do not fit each other or the layout.
         """
@@ -360,14 +361,14 @@ class Storage:
         return storage
 
     def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
-        """Set some entries of an array; raise ValueError if the values have another type or shape than these."""
+        """Set entries of an array; raise ValueError if the values have another type or shape than the entries."""
         target = getattr(self, name)
         if values.dtype != target.dtype or values.shape != (len(indices), *target.shape[1:]):
             raise ValueError(f"its {name} have another type or shape")
         target[indices] = values
 
     def __reduce__(self) -> tuple:
-        """Return what pickle stores: the arrays without their unused parts."""
+        """Return what pickle stores: the arrays without unused entries."""
         return Storage.from_state_dict, (self.layout, self.state_dict())
 
 
@@ -383,7 +384,7 @@ def copy_into(values: Any, array: NDArray) -> None:
 
 
 def to_ids(values: Any, count: int) -> Ids | None:
-    """Return what a user's code returned as (count,) ids, None if it is something else than integers of this shape."""
+    """Convert the return value of a user's code to (count,) ids; None unless it has integers and this shape."""
     ids = np.asarray(values)
     is_valid = ids.shape == (count,) and ids.dtype.kind in "iu"
-    return ids.astype(np.int64) if is_valid else None  # computing with ids overflows smaller types
+    return ids.astype(np.int64) if is_valid else None  # arithmetic with ids would overflow smaller types

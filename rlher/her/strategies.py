@@ -1,10 +1,10 @@
 """Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
-A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. The id of a transition, which
-:mod:`rlher.her.storage` defines, stands for the goal that was achieved after it. The transitions of an episode have
-consecutive ids, so ``request.ids`` stand for the goals that the transitions achieved, and ``request.episode_last_ids``
-for the last goals of their episodes. For a transition's desired goal, a strategy returns :func:`desired_goal_of` its
-id.
+A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. A transition's id (see
+:mod:`rlher.her.storage`) stands for the goal that was achieved after it. So ``request.ids`` stand for the goals that
+the transitions themselves achieved, and ``request.episode_last_ids`` for the last goals of their episodes. The
+transitions of an episode have consecutive ids. To choose the desired goal of a transition, return
+:func:`desired_goal_of` its id.
 
 Offsets are drawn by flooring. Rounding would give the two end points half their weight (a bug of mrl and tianshou).
 
@@ -36,7 +36,7 @@ ORIGINAL = "original"
 """Name of :func:`original` in a mix."""
 
 DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
-"""Weights of the strategy ``mix``, where none are given."""
+"""Default weights of the strategy ``mix``."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class GoalRequest:
 
     @property
     def episode_last_ids(self) -> Ids:
-        """The (n,) ids of the last transitions of the episodes; of the newest ones while these run."""
+        """The (n,) ids of the last transitions of the episodes; of a running episode, its newest transition."""
         return self.storage.episode_last_id.take(self.episodes)
 
     def sample_transitions(self, count: int) -> Ids:
@@ -82,7 +82,7 @@ def desired_goal_of(ids: Ids) -> GoalIds:
 
 
 def transitions_of(goal_ids: GoalIds) -> Ids:
-    """Return the (n,) ids of the transitions whose achieved or desired goals these ids stand for."""
+    """Return the (n,) ids of the transitions that achieved or desired these goals."""
     return np.where(goal_ids < 0, -1 - goal_ids, goal_ids)
 
 
@@ -94,8 +94,8 @@ Mix = Sequence[tuple[Strategy, float]]
 def future(request: GoalRequest) -> GoalIds:
     """Sample uniformly from the goals achieved after this transition and the later ones of its episode.
 
-    This transition is included as in SB3, so that one-step episodes can be relabelled (stable-baselines #578), and the
-    last achieved goal can be chosen (stable-baselines #666).
+    As in SB3, this transition is included. So one-step episodes can be relabelled (stable-baselines #578), and the last
+    achieved goal can be chosen (stable-baselines #666).
     """
     last_ids = request.episode_last_ids
     steps_left = last_ids - request.ids + 1
@@ -122,8 +122,8 @@ def random(request: GoalRequest) -> GoalIds:
 def geometric(request: GoalRequest, gamma: float) -> GoalIds:
     """Sample from the discounted future: offset k ≥ 0 with probability ∝ γ^k, truncated at the episode's end.
 
-    That is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
-    probability beyond the end to the last state; here the truncated distribution is normalised again, so that no
+    This is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
+    probability beyond the end to the last state. Here the truncated distribution is normalised again, so that no
     single state is favoured.
 
     :param gamma: the discount γ, in [0, 1].
@@ -141,8 +141,8 @@ def geometric(request: GoalRequest, gamma: float) -> GoalIds:
 def desired(request: GoalRequest) -> GoalIds:
     """Sample uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
 
-    The other strategies only sample goals that were achieved, which in some tasks lie elsewhere than the desired ones.
-    In a mix with ``future`` these goals are examples of failure; alone they are hardly ever reached.
+    The other strategies sample achieved goals only. In some tasks these lie elsewhere than the desired goals. In a mix
+    with ``future``, sampled desired goals are examples of failure. Alone, they are hardly ever reached.
     """
     return desired_goal_of(request.sample_transitions(len(request)))
 
@@ -157,8 +157,8 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
 
-    :param start: number of stored transitions from which on the weights count; with fewer, as :func:`future`. mrl
-        starts FetchSlide's mix at 25,000.
+    :param start: number of stored transitions at which the mix begins; until then, sample as :func:`future`. mrl starts
+        FetchSlide's mix at 25,000.
     """
     if request.storage.n_transitions < start:
         return future(request)
@@ -191,11 +191,11 @@ def resolve_strategy(
     :param name: a name of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its
         ``module:name``.
     :param gamma: discount of :func:`geometric`.
-    :param kwargs: keyword arguments of the user's functions and classes, also of those in a mix.
+    :param kwargs: keyword arguments of the user's functions and classes, also in a mix.
     :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
-        ``"original"`` is :func:`original`. None or empty: :data:`DEFAULT_MIX`.
+        ``"original"`` is :func:`original`. If None or empty, :data:`DEFAULT_MIX`.
     :param mix_start: the ``start`` of :func:`mix`.
-    :raises ValueError: no such strategy; in a mix also a mix, a negative weight, or no weight above 0.
+    :raises ValueError: there is no such strategy, or a mix contains a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
     """
     strategy = _resolve("goal_selection_strategy", name, gamma, kwargs)
@@ -213,7 +213,7 @@ def resolve_strategy(
 def _resolve(
     argument: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
 ) -> Callable[..., GoalIds]:
-    """Return a strategy, with its arguments bound except for those of :func:`mix`.
+    """Return a strategy with its arguments bound; the arguments of :func:`mix` stay unbound.
 
     :param argument: name of the buffer's argument, for messages.
     """
@@ -229,9 +229,9 @@ def _resolve(
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> GoalIds:
-    """Return the choice of a user's strategy.
+    """Call a user's strategy and return its goals.
 
-    :raises RunError: it raised, or returned something else than ids of stored transitions.
+    :raises RunError: the strategy raised, or did not return ids of stored transitions.
     """
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
@@ -248,7 +248,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
 def sample_goals(strategy: Strategy, request: GoalRequest) -> NDArray:
     """Return the new goals (n, …) of the requested transitions.
 
-    They have the environment's precision, on which a reward may depend; observations may be float32.
+    Goals keep the environment's precision, because a reward may depend on it; stored observations may be float32.
     """
     storage = request.storage
     if not len(request):
@@ -265,9 +265,9 @@ def sample_goals(strategy: Strategy, request: GoalRequest) -> NDArray:
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
-    """Return goals of several parts with one random part each; the other parts are zero.
+    """Return goals in which one random part is kept and the other parts are zero.
 
-    Relay sub-goals (``rlher.envs.relay``) have such goals, of which each episode pursues one part at a time.
+    Goals have several parts with relay sub-goals (``rlher.envs.relay``), where the agent pursues one part at a time.
 
     :param goals: (n, parts × size).
     """

@@ -1,7 +1,7 @@
 """Recorded episodes, and how the replay buffer stores them as demonstrations, which are never evicted.
 
-Their fixed share of each batch is sampled in :mod:`rlher.her.replay_buffer`. Datasets of episodes are read and written
-in :mod:`rlher.her.datasets`; :mod:`rlher.training.learning_from_demonstrations` trains on them.
+:mod:`rlher.her.replay_buffer` samples a fixed share of each batch from demonstrations. :mod:`rlher.her.datasets` reads
+and writes datasets of episodes. :mod:`rlher.training.learning_from_demonstrations` trains on them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from rlher.her.storage import ACHIEVED_GOAL, Storage, copy_into
 class Trajectory:
     """One recorded episode of T steps.
 
-    :param observations: (T + 1, …) by key, with the goals, not normalised.
-    :param actions: (T, …) as the environment took them.
-    :param rewards: (T,).
-    :param terminated: whether the last step is terminal; False: the episode was truncated.
+    :param observations: (T + 1, …) observations by key, including the goals, not normalised.
+    :param actions: (T, …) actions as the environment took them.
+    :param rewards: (T,) rewards.
+    :param terminated: whether the last step is terminal; False if the episode was truncated.
     """
 
     observations: Mapping[str, NDArray]
@@ -36,8 +36,8 @@ class Trajectory:
 def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], action_space: spaces.Space) -> None:
     """Store trajectories as demonstrations, with continuous actions scaled to [-1, 1] as SB3 stores them.
 
-    :param storage: made for as many demonstration steps as the trajectories have.
-    :raises ValueError: one has no step, lacks a key, or has entries of another number or shape.
+    :param storage: storage whose ``demonstration_steps`` is the total length of the trajectories.
+    :raises ValueError: a trajectory has no step, lacks a key, or has an array of another length or shape.
     """
     layout = storage.layout
     for number, trajectory in enumerate(trajectories):
@@ -52,7 +52,7 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
             rows["obs"] = obs[:-1]
             achieved[...] = np.reshape(trajectory.observations[ACHIEVED_GOAL], achieved.shape)
             rows["action"] = scale_actions(np.asarray(trajectory.actions), action_space).reshape(rows["action"].shape)
-            # In the loss, an action outside of a Discrete space would be an index out of bounds.
+            # The loss indexes Q values by discrete actions, so an invalid action would be an index out of bounds.
             if isinstance(action_space, spaces.Discrete) and not all(map(action_space.contains, rows["action"][:, 0])):
                 raise ValueError("an action is out of range")
             rows["reward"] = np.asarray(trajectory.rewards).reshape(-1)
@@ -63,7 +63,7 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
 
 
 def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:
-    """Return actions (n, …) as Stable-Baselines3 stores them: of a ``Box``, clipped and scaled to [-1, 1]."""
+    """Return actions (n, …) as SB3 stores them: actions of a ``Box`` are clipped and scaled to [-1, 1]."""
     if not isinstance(action_space, spaces.Box):
         return actions
     low, high = action_space.low, action_space.high
