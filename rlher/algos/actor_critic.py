@@ -1,4 +1,4 @@
-"""What the fast updates of algorithms with an actor and Q critics share, and learning from demonstrations."""
+"""Base class of the algorithms with an actor and Q critics, with behavioural cloning of demonstrations."""
 
 from typing import Any, ClassVar
 
@@ -13,11 +13,11 @@ from rlher.her import HerReplayBufferSamples
 class ActorCritic(FastAlgorithm):
     """Gradients, optimizer steps and target networks of an actor and its critics.
 
-    An algorithm defines the two losses, and in which order an update uses them.
+    Each algorithm defines the two losses, and the order in which an update uses them.
 
-    :param bc_weight: weight of the cloning loss in the actor's loss. The cloning loss is the mean squared distance of
-        the actor's actions from those of the batch's demonstrations (Nair et al. 2018, arXiv:1709.10089).
-    :param q_filter: clone only actions that the critics prefer to the actor's own (arXiv:1709.10089).
+    :param bc_weight: weight of the cloning loss in the actor's loss. The cloning loss is the mean squared distance
+        between the actor's actions and the demonstrated actions of the batch (Nair et al. 2018, arXiv:1709.10089).
+    :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
     unsaved = (
@@ -40,7 +40,7 @@ class ActorCritic(FastAlgorithm):
         raise NotImplementedError
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
-        """Return the actor's loss, and further scalars to log (SAC: the mean log-probability)."""
+        """Return the actor's loss, and further scalars to log, such as SAC's mean log-probability."""
         raise NotImplementedError
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
@@ -63,18 +63,18 @@ class ActorCritic(FastAlgorithm):
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self._critic_grad_fn(batch)
-        # The optimizer has the parameters of each critic, not stacked ones.
+        # The optimizer has the parameters of each critic, not the stacked parameters.
         self._critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
-        """Take one optimizer step of the actor; return its losses by name, and what else ``actor_loss`` logs."""
+        """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
         losses, gradients = self._actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
         self._actor_optimizer.step(gradients)
         return losses
 
     def update_targets(self) -> None:
-        """Move the target networks towards the networks."""
+        """Move the target critics towards the critics."""
         polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
@@ -115,7 +115,7 @@ class ActorCritic(FastAlgorithm):
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.
 
-        The goals are those of the demonstrations; with virtual ones, the success rate is lower.
+        The demonstrations keep their original goals, because virtual goals lower the success rate.
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
@@ -124,13 +124,13 @@ class ActorCritic(FastAlgorithm):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             distances, _ = self._squared_distances(self._features(samples.observations), samples.actions)
             loss = distances.mean()
-            # The standard deviation of a squashed Gaussian is not in this loss, so its gradients are zeros.
+            # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
             self._actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
     def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and the cloning loss.
 
-        ``q_filter`` leaves out actions that the critics value less than the actor's (Nair et al. 2018).
+        ``q_filter`` leaves out demonstrated actions unless the critics value them more than the actor's actions.
         """
         distances, actor_actions = self._squared_distances(obs, actions)
         if self.q_filter:
@@ -140,7 +140,7 @@ class ActorCritic(FastAlgorithm):
         return loss + self.bc_weight * bc_loss, bc_loss.detach()
 
     def _squared_distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return (n, 1) squared distances of ``actions`` from the actor's, and the actor's deterministic actions."""
+        """Return the (n, 1) squared distances between ``actions`` and the actor's actions, and the actor's actions."""
         actor_actions = self.act(obs, deterministic=True)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
 

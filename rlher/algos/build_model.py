@@ -29,10 +29,10 @@ OTHER_ARGUMENTS = (
     *("n_steps", "replay_buffer_kwargs", "seed", "device"),
     *("overlap", "compile", "bf16", "bc_weight", "q_filter"),
 )
-"""Arguments of the algorithms that are set by keys of other sections."""
+"""Arguments of the algorithms that keys of other config sections set."""
 
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
-"""The ``algo.`` keys that set arguments of the policy with another name."""
+"""The ``algo.`` keys of policy arguments whose key has another name."""
 
 
 def require_supported_actions(name: str, action_space: spaces.Space) -> None:
@@ -47,7 +47,7 @@ def require_supported_actions(name: str, action_space: spaces.Space) -> None:
 
 
 def require_usable_device(device: str) -> None:
-    """Raise UserError unless torch can store numbers on a device and read them back."""
+    """Raise UserError unless torch can write numbers to a device and read them back."""
     if device == "auto":
         return
     try:
@@ -62,7 +62,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OverlapAlgorithm:
 
     :param config: config with resolved ``auto`` and null values.
     :param venv: vectorised goal environments.
-    :raises UserError: the constructor refuses a value, or a value needs the fast update and the model has none.
+    :raises UserError: the constructor refuses a value, or a value needs the fast update and the model cannot use it.
     """
     buffer_arguments = asdict(config.her) | {
         "gamma": config.algo.gamma,
@@ -86,10 +86,10 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OverlapAlgorithm:
 
 
 def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlapAlgorithm:
-    """Build a run's model to select actions only: its replay buffer holds a single transition."""
-    with preserve_rng_state():  # a model seeds the global generators, which a script may use
+    """Build a run's model for selecting actions only. Its replay buffer has room for a single transition."""
+    with preserve_rng_state():  # building a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
-    if hasattr(model, "exploration_final_eps"):  # of DQN, for actions that are not deterministic
+    if hasattr(model, "exploration_final_eps"):  # DQN's rate for actions that are not deterministic
         model.exploration_rate = model.exploration_final_eps  # type: ignore[attr-defined]
     return model
 
@@ -103,24 +103,24 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
     if isinstance(algo, ActorCriticConfig) and algo.layer_norm_critics:
         policy_class = with_layer_norm(policy_class)
     try:
-        # Stable-Baselines3's constructor calls `_setup_model` of our classes, see `FastAlgorithm`.
+        # Stable-Baselines3's constructor calls `FastAlgorithm._setup_model`.
         return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except ReportedError:
         raise
-    except Exception as error:  # of Stable-Baselines3 and torch, for invalid arguments of many kinds
+    except Exception as error:  # Stable-Baselines3 and torch raise errors of many kinds
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
 def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
-    """Return the values of the ``algo.`` keys whose ``to=`` names a receiver."""
+    """Return the values of the ``algo.`` keys whose field metadata ``to`` is ``receiver``."""
     received = [key.name for key in fields(algo) if key.metadata.get("to", "constructor") == receiver]
     return {name: getattr(algo, name) for name in received}
 
 
 def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
-    """Return the keyword arguments of the model's constructor that a config stands for.
+    """Convert a config to keyword arguments of the model's constructor.
 
-    :param venv: vectorised environments, for their spaces.
+    :param venv: vectorised environments; only their spaces are used.
     :param arguments: further arguments, which ``algo.kwargs`` may override.
     :raises UserError: a value is invalid.
     """
@@ -134,7 +134,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
-    for name in algo.kwargs:  # neither the buffer nor the bounds of the target values would use such a value
+    for name in algo.kwargs:  # the buffer and the target bounds would not use these values
         if hasattr(algo, name) or name in OTHER_ARGUMENTS:
             keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
             raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")

@@ -1,4 +1,4 @@
-"""``torch.compile`` for the losses, with a fallback to uncompiled code; no import of the compiler without it."""
+"""``torch.compile`` for the losses, with a fallback to uncompiled code. Uncompiled runs do not import the compiler."""
 
 import platform
 import shutil
@@ -12,9 +12,9 @@ from rlher.core.errors import describe_error
 
 
 def compile_with_fallback(function: Callable) -> Callable:
-    """Return ``function`` compiled on its first call; if a compiled call fails, warn once and use ``function`` instead.
+    """Return ``function``, to be compiled on its first call; if a compiled call fails, warn and use ``function``.
 
-    :param function: changes nothing in place, so that it can be called again after a failure.
+    :param function: function without in-place changes, so that it can be called again after a failure.
     """
     compiled: Callable | None = None
     has_failed = False
@@ -26,9 +26,9 @@ def compile_with_fallback(function: Callable) -> Callable:
         try:
             compiled = compiled or _compile(function)
             return compiled(*args)
-        except Exception as error:  # of compiler, linker or torch; the call below raises one of `function`
+        except Exception as error:  # of compiler, linker or torch; `function` raises its own error below
             reason = describe_error(error)
-        # Outside of `except`, so that the failed call's tensors are freed.
+        # This call is outside of `except`, so that the failed call's tensors are freed first.
         result = function(*args)
         has_failed = True
         warn(f"losses are not compiled ({reason}).")
@@ -46,14 +46,15 @@ def _compile(function: Callable) -> Callable:
 
 
 def _shorten_first_compilation() -> None:
-    """Let torch cache its parsed headers and compile no tests of the processor: 21 s of CPU time for TQC 128², not 56.
+    """Shorten torch's first compilation: for TQC with 128² units, from 56 to 21 s of CPU time.
 
-    By default torch keeps the headers with temporary files, where anybody may write; here they are in its cache, with
-    150 MB. To learn which vector instructions there are, it asks the processor, and then compiles a test of each.
+    First, torch caches precompiled headers (150 MB). By default it writes them to the folder for temporary files, where
+    anybody may write; here it writes them to its own cache. Second, torch skips its test programs for vector
+    instructions. It asks the processor which ones exist anyway.
     """
     from torch._inductor import codecache, config
 
-    # Torch calls openssl to name the file. What the user's environment variables of torch switch off stays off.
+    # Torch calls openssl to name the file. If an environment variable switched these headers off, they stay off.
     config.cpp_cache_precompile_headers &= hasattr(codecache, "_HEADER_DIR") and shutil.which("openssl") is not None
     codecache._HEADER_DIR = "precompiled_headers"  # relative to the cache
     if config.cpp.vec_isa_ok is None and platform.machine() in ("x86_64", "AMD64"):
@@ -71,12 +72,12 @@ def find_compiler() -> str | None:
 
 
 def skip_compiler_import() -> None:
-    """Let optimizers be created without importing torch's compiler, in a process that compiles nothing.
+    """Keep optimizers from importing torch's compiler, in a process that compiles nothing.
 
-    ``torch.optim.Optimizer`` wraps four methods in ``torch._disable_dynamo``, whose first call imports
-    ``torch._dynamo``: 1.2 seconds of CPU time in each process that builds a model. Marked as already wrapped, the
-    methods are called as they are. That is safe as long as no compiled code calls them; rlher compiles losses only. If
-    a later torch renames the attribute, every uncompiled run starts later, and results stay the same.
+    ``torch.optim.Optimizer`` wraps four methods in ``torch._disable_dynamo``. The first call imports ``torch._dynamo``,
+    which takes 1.2 seconds of CPU time in each process that builds a model. This function marks the methods as already
+    wrapped, so torch calls them directly. This is safe as long as no compiled code calls them, and rlher compiles
+    losses only. If a later torch renames the attribute, uncompiled runs start later, and results stay the same.
     """
     for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
         method = getattr(getattr(th.optim.Optimizer, name), "__wrapped__", None)

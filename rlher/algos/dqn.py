@@ -23,13 +23,13 @@ class DQN(FastAlgorithm, stable_baselines3.DQN):
         self._grad_fn = self.compile_if_enabled(self._gradients)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
-        """Take one step along the clipped gradient; Stable-Baselines3 updates the target network in the rollout."""
+        """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
         loss, errors, gradients = self._grad_fn(batch)
         self._optimizer.step(gradients)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the Huber loss towards the maximum over actions of the target network."""
+        """Return the Huber loss and the TD errors. The target is the target network's maximum over actions."""
         with th.no_grad():
             next_values = apply_network(self.q_net_target.q_net, batch.next_obs, self.bf16)
             value = self.clamp_target_q(next_values).amax(dim=1, keepdim=True)
@@ -50,7 +50,7 @@ class DQN(FastAlgorithm, stable_baselines3.DQN):
 
 
 def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float) -> list[th.Tensor]:
-    """Return gradients scaled to a total norm of at most ``max_norm``; ``clip_grad_norm_`` without in-place changes."""
+    """Return gradients scaled to a total norm of at most ``max_norm``, as ``clip_grad_norm_`` does in place."""
     norm = th.stack([gradient.norm() for gradient in gradients]).norm()
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     return [gradient * scale for gradient in gradients]

@@ -1,6 +1,6 @@
-"""Random actions that are held for some steps, in place of some of an agent's.
+"""Random actions that replace some of the agent's actions and are held for some steps.
 
-All random numbers come from NumPy's global generator and the action space's own, as those of Stable-Baselines3 do.
+As in Stable-Baselines3, all random numbers come from NumPy's global generator and the action space's generator.
 """
 
 from typing import Any
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 
 class RandomActions:
-    """Uniformly random actions in place of some of an agent's, each held for some steps (cf. arXiv:2006.01782).
+    """Replaces some actions of an agent by uniformly random ones, each held for some steps (cf. arXiv:2006.01782).
 
-    :param action_space: bounded; actions are drawn from it.
-    :param fraction: fraction of random actions, whatever ``hold`` is.
-    :param hold: steps for which a random action is held, fewer where its episode ends.
+    :param action_space: bounded space from which random actions are sampled.
+    :param fraction: fraction of random actions, for any value of ``hold``.
+    :param hold: number of steps for which a random action is held, unless its episode ends earlier.
     :param n_envs: number of environments.
     """
 
@@ -24,12 +24,12 @@ class RandomActions:
         self.fraction = fraction
         self.hold = hold
         self.actions = np.zeros((n_envs, *action_space.shape), action_space.dtype)
-        self.steps_left = np.zeros(n_envs, dtype=np.int64)  # for which each environment's action is still held
+        self.steps_left = np.zeros(n_envs, dtype=np.int64)  # for each environment, steps of the held action
 
     def replace(self, actions: NDArray, warm_up: bool) -> list[int]:
-        """Write random actions over some of the (n_envs, …) actions, and return the numbers of their environments.
+        """Overwrite some of the (n_envs, …) actions by random ones, and return the indices of their environments.
 
-        :param warm_up: with ``hold`` above 1, replace all of them.
+        :param warm_up: replace all actions if ``hold`` is above 1.
         """
         probability = 1.0 if warm_up and self.hold > 1 else _begin_probability(self.fraction, self.hold)
         if probability == 0 and not self.steps_left.any():
@@ -54,15 +54,15 @@ class RandomActions:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`state_dict`.
 
-        :raises Exception: it belongs to another model.
+        :raises Exception: the state belongs to another model.
         """
         self.actions[...], self.steps_left[...] = state["actions"], state["steps_left"]
 
 
 def _begin_probability(fraction: float, hold: int) -> float:
-    """Return the probability p that a random action begins at a step without a held one.
+    """Return the probability p that a random action begins at a step at which no action is held.
 
-    One cycle is (1 - p) / p of the agent's actions on average, then ``hold`` random ones. So p solves
+    A cycle consists, on average, of (1 - p) / p actions of the agent and then ``hold`` random actions. So p solves
     fraction = hold / (hold + (1 - p) / p).
     """
     return fraction / (hold - fraction * (hold - 1))

@@ -1,4 +1,4 @@
-"""The fast update: ``train`` and ``predict`` in place of Stable-Baselines3's, and what an algorithm defines."""
+"""The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -15,24 +15,25 @@ from rlher.algos.training_loop import OverlapAlgorithm
 from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
-"""Losses and other numbers of an update, such as the entropy coefficient, by their name in the log."""
+"""Losses and other numbers of an update, such as the entropy coefficient, by name in the log."""
 
 
 class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
-    Observations are one tensor, dones are folded into the discounts, and all values are tensors, for compilation.
+    Observations are one tensor, discounts are 0 where ``done`` is set, and all values are tensors, so that losses can
+    be compiled.
 
-    The random numbers are drawn before the losses are computed, in Stable-Baselines3's order, so that compiled and
-    uncompiled code use the same ones.
+    The random numbers are drawn before the losses are computed, in Stable-Baselines3's order. So compiled and
+    uncompiled code use the same numbers.
 
-    :ivar obs: (batch, features): the keys in alphabetical order, so ``achieved_goal``, ``desired_goal``, ….
+    :ivar obs: (batch, features), the keys joined in alphabetical order: ``achieved_goal``, ``desired_goal``, ….
     :ivar actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
     :ivar next_obs: (batch, features).
-    :ivar rewards: (batch, 1), of one step or several.
-    :ivar discounts: (batch, 1) of the value of ``next_obs``; 0 where the episode ended.
-    :ivar weights: (batch, 1) importance weights; None: all equal.
-    :ivar demonstrations: observations and actions of the demonstrations in the batch; None: nothing is cloned.
+    :ivar rewards: (batch, 1) rewards or n-step returns.
+    :ivar discounts: (batch, 1) discounts of the value of ``next_obs``; 0 if nothing is bootstrapped.
+    :ivar weights: (batch, 1) importance weights, None if all are equal.
+    :ivar demonstrations: observations and actions of the demonstrations in the batch, None if nothing is cloned.
     :ivar noise: (batch, action_dim) noise of the actor's actions.
     :ivar next_noise: (batch, action_dim) noise of the target actions.
     :ivar ent_coef: entropy coefficient.
@@ -50,30 +51,30 @@ class UpdateBatch(NamedTuple):
     ent_coef: Any = None
 
     def weighted_mean(self, losses: th.Tensor) -> th.Tensor:
-        """Return the mean of losses (…, batch, any), each transition weighted by its importance."""
+        """Return the mean of losses (…, batch, any), with each transition weighted by its importance."""
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
 class FastAlgorithm(OverlapAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
-    Observations are concatenated once, not once per network; networks of one shape are evaluated together; unused
-    gradients are not computed; optimizer step and target update are one call each for all parameters.
+    Observations are concatenated once, not once per network. Networks of one shape are evaluated together. Unused
+    gradients are not computed. The optimizer step and the target update are each one call for all parameters.
 
     Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own ``train``, see
-    ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` do nothing.
+    ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` have no effect.
 
-    :param target_q_bounds: lowest and highest value of the target network, either may be None; see
+    :param target_q_bounds: lowest and highest value of the target network; either may be None. See
         :func:`~rlher.algos.target_q_bounds.resolve_target_q_bounds`.
     :param compile: run the losses through ``torch.compile``.
     :param bf16: compute wide layers of the losses in bf16; weights stay float32.
-    :raises ValueError: there is no fast update of this policy, but an argument, an overridden method of the update or a
-        priority by TD error needs it.
+    :raises ValueError: the fast update does not support this policy, but an argument, an overridden method of the
+        update or a priority by TD error needs the fast update.
     """
 
     unsaved: Sequence[str] = (*OverlapAlgorithm.unsaved, "optimizers", "_features")
     loss_options: ClassVar[dict[str, Any]] = {}
-    """Arguments that change the losses, with the values that change nothing."""
+    """Arguments that change the losses, with the values at which they have no effect."""
     optimizers: list[th.optim.Optimizer]
     """All optimizers; ``train`` sets their learning rate."""
     _reads_only_vectors = False
@@ -94,20 +95,21 @@ class FastAlgorithm(OverlapAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and what ``update`` needs, from the networks; ``unsaved`` names each attribute."""
+        """Set ``optimizers`` and the attributes that ``update`` needs. List these attributes in ``unsaved``."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Do one update.
 
-        :param batch: without random numbers.
+        :param batch: batch without random numbers.
         :param step: index of this update among the gradient steps of a ``train`` call.
-        :return: what to log, by name, numbers or tensors with one element; and the TD errors (…, batch, any).
+        :return: values to log by name, which are numbers or tensors with one element, and the TD errors
+            (…, batch, any).
         """
         raise NotImplementedError
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return actions (batch, …) for (batch, features), computed in float32; continuous ones in [-1, 1]."""
+        """Return actions (batch, …) for (batch, features), in float32. Continuous actions are in [-1, 1]."""
         raise NotImplementedError
 
     # --------------------------------------------------------------------------------------------- training
@@ -128,7 +130,7 @@ class FastAlgorithm(OverlapAlgorithm):
         self.setup_update()
 
     def _options_that_need_fast_update(self) -> list[str]:
-        """Return what Stable-Baselines3's ``train`` would ignore although it changes what is learnt."""
+        """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name) for name in self.loss_options}
         ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
         ignored += _overridden_methods(type(self))
@@ -144,7 +146,7 @@ class FastAlgorithm(OverlapAlgorithm):
         self._update_learning_rate(self.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
-            # SB3's own buffers return the first fields of these samples.
+            # The samples of SB3's own buffers have only the first of these fields.
             samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
             self._n_updates += 1
             logged, errors = self.update(self._update_batch(samples), step)
@@ -182,7 +184,7 @@ class FastAlgorithm(OverlapAlgorithm):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """Return the same actions as Stable-Baselines3, in two thirds of the time if all keys are vectors."""
+        """Return the actions that Stable-Baselines3 returns, in two thirds of the time if all keys are vectors."""
         if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
@@ -195,7 +197,7 @@ class FastAlgorithm(OverlapAlgorithm):
 
 
 def _overridden_methods(model_class: type) -> list[str]:
-    """Return the methods of the fast update that a user's class overrides, without those that SB3 calls as well."""
+    """Return the methods that a user's class overrides and that only the fast update calls, not SB3."""
     bases = model_class.__mro__
     first_own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
     overridden = {name for base in bases[:first_own] for name in vars(base)}
@@ -205,6 +207,6 @@ def _overridden_methods(model_class: type) -> list[str]:
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:
-    """Return the mean absolute TD error (batch,) of several critics' errors (…, batch, any)."""
+    """Return the mean absolute TD error (batch,) over critics and outputs, from errors (…, batch, any)."""
     flat = errors.detach().abs()
     return flat.reshape(-1, *flat.shape[-2:]).mean(dim=(0, 2))

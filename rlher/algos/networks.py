@@ -1,4 +1,4 @@
-"""How losses and acting evaluate the networks: features, layer by layer, and several networks together."""
+"""Evaluation of the networks in losses and for acting: features, single networks, and several networks at once."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -18,16 +18,16 @@ ObservationBatch = Any
 """A tensor, or a dictionary of tensors."""
 
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
-"""Layers that accept their input's dimensions in any order."""
+"""Layers that treat every entry alike, so the order of the input's dimensions does not matter."""
 
 
 class BatchedMLP:
-    """Several networks with stacked weights, so that one layer of all of them is one batched matrix product.
+    """Several networks with stacked weights, so that one batched matrix product computes a layer of all networks.
 
-    The networks' parameters become views of the stacked tensors: a change of one is a change of the other, and
-    optimizers, checkpoints and ``state_dict`` need no adaptation.
+    The networks' parameters become views of the stacked tensors. A change of one changes the other, so optimizers,
+    checkpoints and ``state_dict`` work as before.
 
-    :param networks: sequences of layers that are all batchable (:func:`is_batchable`), the same in each network.
+    :param networks: networks with the same sequence of layers, all of them batchable (:func:`is_batchable`).
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     """
 
@@ -48,21 +48,21 @@ class BatchedMLP:
         """Evaluate the networks.
 
         :param x: (batch, inputs), the same for every network.
-        :param indices: which networks; None: all.
+        :param indices: which networks to evaluate; all if None.
         :param frozen: compute no gradient of the weights, only of the input.
         :return: (networks, batch, outputs) in float32.
         """
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
-        # With the batch as last axis, gradients have the memory layout of the weights, so the optimizer copies nothing.
+        # With the batch on the last axis, gradients get the weights' memory layout, so the optimizer copies nothing.
         x = x.expand(len(weights[0]), *x.shape).mT
         parts = iter(weights)
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 weight, bias = next(parts), next(parts)
                 dtype = layer_dtype(layer, self.layers, self.bf16)
-                # Not baddbmm, which fills the output with the bias; compiled code adds it with the activation.
+                # Not baddbmm, which first fills the output with the bias. Compiled code adds it with the activation.
                 x = th.bmm(weight.to(dtype), x.to(dtype)) + bias.unsqueeze(2).to(dtype)
             elif isinstance(layer, nn.LayerNorm):
                 scale, shift = next(parts), next(parts)
@@ -77,7 +77,7 @@ class BatchedMLP:
 
 
 def is_batchable(layer: nn.Module) -> bool:
-    """Return whether :class:`BatchedMLP` can evaluate a layer, which must not depend on the training mode."""
+    """Return whether :class:`BatchedMLP` can evaluate a layer. Layers that depend on the training mode are excluded."""
     if isinstance(layer, nn.Linear):
         return layer.bias is not None
     if isinstance(layer, nn.LayerNorm):
@@ -106,16 +106,16 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
 
 
 def make_feature_fn(network: BaseModel) -> Callable[[ObservationBatch], th.Tensor]:
-    """Return the function from a batch of observations to (batch, features), for a network without learnt features.
+    """Return a function from a batch of observations to (batch, features), for a network without learnt features.
 
-    SB3 converts, flattens and concatenates the keys for each network; without parameters the result is the same. If all
-    keys are vectors, the function also takes a single observation, and arrays.
+    SB3 converts, flattens and concatenates the keys once per network. Without parameters, the features of all networks
+    are the same. If all keys are vectors, the function also takes arrays, and a single observation.
     """
     keys = vector_keys(network)
     if keys is None:
         return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
     normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
-    device = network.device  # once: Stable-Baselines3 searches it among the parameters
+    device = network.device  # looked up once, because Stable-Baselines3 searches the parameters for it
 
     def features(obs: ObservationBatch) -> th.Tensor:
         vectors = [th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys]
@@ -125,9 +125,9 @@ def make_feature_fn(network: BaseModel) -> Callable[[ObservationBatch], th.Tenso
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:
-    """Return the observation's keys in the order the network joins them; None unless all of them are vectors.
+    """Return the observation's keys in the order in which the network joins them; None unless all are vectors.
 
-    With a normalizer, all of them must be normalised.
+    If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
     extractor: Any = network.features_extractor
     space = network.observation_space
@@ -159,7 +159,7 @@ def has_batchable_layers(network: BaseModel) -> bool:
 def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
     """Return a subclass of the policy with LayerNorm before each activation of its critics.
 
-    It keeps critics stable under many updates per step (DroQ, Hiraoka et al. 2022, arXiv:2110.02034).
+    LayerNorm keeps critics stable with many updates per step (DroQ, Hiraoka et al. 2022, arXiv:2110.02034).
 
     :param policy: policy class of an algorithm with continuous actions.
     """
@@ -169,7 +169,7 @@ def with_layer_norm(policy: type[BasePolicy]) -> type[BasePolicy]:
             critic = super().make_critic(*args, **kwargs)
             for network in critic.q_networks:
                 *hidden, _ = enumerate(network)
-                for index, layer in reversed(hidden):  # from the end, because an insertion shifts what follows
+                for index, layer in reversed(hidden):  # from the end: an insertion shifts later layers
                     if isinstance(layer, nn.Linear):
                         network.insert(index + 1, nn.LayerNorm(layer.out_features, device=critic.device))
             return critic

@@ -1,6 +1,6 @@
-"""Running normalisation of observations as a part of the policy, so that a saved model holds its statistics.
+"""Running normalisation of observations as a part of the policy, so that a saved model contains the statistics.
 
-This module imports nothing else of rlher: `rlher export` copies it beside the exported model.
+This module imports no other module of rlher, because `rlher export` copies it beside the exported model.
 """
 
 from typing import Any
@@ -21,10 +21,10 @@ START_COUNT = 1e-4
 
 
 class ObservationNormalizer(nn.Module):
-    """Running mean and variance of the entries of an observation's float vectors, one after the other.
+    """Running mean and variance of each entry of an observation's float vectors, which are joined in order.
 
-    Achieved and desired goals share their statistics, because hindsight replaces one by the other, so the network must
-    read both in the same coordinates. OpenAI baselines has a single normalizer ``g`` for the same reason.
+    Achieved and desired goals share their statistics. Hindsight replaces desired goals by achieved ones, so the network
+    must read both in the same coordinates. OpenAI baselines has a single normalizer ``g`` for the same reason.
 
     :param observation_space: observation space of the environment.
     :param clip: bound of a normalised entry, in standard deviations (5 in OpenAI baselines).
@@ -46,13 +46,13 @@ class ObservationNormalizer(nn.Module):
         entries = dict(zip(self.shapes, indices, strict=True))
         has_goals = all(key in entries for key in GOALS)
         goals = np.stack([entries[key] for key in GOALS]) if has_goals else np.zeros((2, 0), int)
-        # A row for each part of a goal, which holds the indices of its entries. The achieved goal's parts come first.
-        # All parts of both goals have the same statistics.
+        # Each row holds the indices of the entries of one goal part. The achieved goal's parts come first. All parts of
+        # both goals have the same statistics.
         self._goal_part_indices = goals.reshape(2 * goal_parts, -1)
-        # The parts whose values enter the statistics. With several parts, the desired goal is left out, because all its
-        # parts but one are zeros.
+        # Only these parts enter the statistics. With several parts, the desired goal is left out, because all its parts
+        # but one are zeros.
         self._source_part_indices = self._goal_part_indices if goal_parts == 1 else self._goal_part_indices[:goal_parts]
-        self._is_centred = np.ones(total, dtype=bool)  # the mean of other entries stays 0
+        self._is_centred = np.ones(total, dtype=bool)  # where False, the mean stays 0
         self._is_centred[self._goal_part_indices] = goal_parts == 1
         # float64: a sum over millions of steps needs more digits than float32 has.
         self.register_buffer("mean", th.zeros(total, dtype=th.float64))
@@ -66,10 +66,11 @@ class ObservationNormalizer(nn.Module):
 
     @th.no_grad()
     def update(self, obs: dict[str, np.ndarray]) -> None:
-        """Add (n, …) observations by key, as the environment returned them, to the statistics.
+        """Add (n, …) raw observations by key to the statistics.
 
-        Welford's step for a batch (Chan et al. 1979), with differences d from the old mean and e from the new one: the
-        mean grows by sum(d) / total, and the sum of squares, which is variance times count, by sum(d * e).
+        This is Welford's step for a batch (Chan et al. 1979). Let d be the differences from the old mean, and e the
+        differences from the new mean. The mean grows by sum(d) / total. The sum of squares, which is variance times
+        count, grows by sum(d * e).
         """
         rows = np.concatenate([obs[key].reshape(len(obs[key]), -1) for key in self.shapes], axis=1, dtype=np.float64)
         old = self.mean.numpy(force=True)
@@ -83,19 +84,19 @@ class ObservationNormalizer(nn.Module):
         self.count.fill_(total)
 
     def _average_parts(self, sums: np.ndarray) -> np.ndarray:
-        """Return (entries,) sums, in which each part of a goal has the average of the source parts."""
+        """Return (entries,) sums in which each goal part is replaced by the average of the source parts."""
         averaged = sums.copy()
         averaged[self._goal_part_indices] = sums[self._source_part_indices].mean(axis=0)
         return averaged
 
 
 class NormalizedExtractor(BaseFeaturesExtractor):
-    """A features extractor that sees the observation's float vectors normalised; images and integers stay as they are.
+    """Normalises the observation's float vectors before a features extractor; images and integers stay as they are.
 
     :param observation_space: observation space of the environment.
     :param clip, goal_parts: see :class:`ObservationNormalizer`.
-    :param features_extractor_class: what gets the normalised observation.
-    :param features_extractor_kwargs: its keyword arguments.
+    :param features_extractor_class: features extractor that gets the normalised observation.
+    :param features_extractor_kwargs: keyword arguments of the features extractor.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class NormalizedExtractor(BaseFeaturesExtractor):
 
 
 def has_float_vectors(observation_space: Any) -> bool:
-    """Return whether a part of the observation is normalised."""
+    """Return whether the observation has a float vector, which can be normalised."""
     return any(map(_is_float_vector, observation_space.values()))
 
 

@@ -1,4 +1,4 @@
-"""Steps of an optimizer and of target networks, in one call for all parameters."""
+"""Optimizer steps and target updates, each in one call for all parameters."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,13 +6,13 @@ import torch as th
 
 
 class FusedOptimizer:
-    """Takes an optimizer's steps along given gradients; for plain Adam on the CPU, by one fused call on its state.
+    """Takes an optimizer's steps along given gradients. A step of plain Adam on the CPU is one fused call.
 
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
     1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
 
     :param optimizer: optimizer of exactly these parameters.
-    :param parameters: in the order in which ``step`` takes their gradients.
+    :param parameters: parameters in the order in which ``step`` takes their gradients.
     """
 
     def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
@@ -55,6 +55,6 @@ class FusedOptimizer:
 def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
     """Move each target parameter towards its source by the share ``tau``.
 
-    ``stable_baselines3.common.utils.polyak_update`` in one call for all tensors.
+    This does the same as ``stable_baselines3.common.utils.polyak_update``, in one call for all tensors.
     """
     th._foreach_lerp_(target_params, params, tau)

@@ -1,7 +1,7 @@
 """Precision of the losses: float32, or bf16 with outputs and weights in float32.
 
-A rule of CPU, batch and width decides, so the same machine always chooses the same precision. Nothing is timed
-when a run starts. ``scripts/bench_precision.py`` checks the rule on a machine.
+A fixed rule chooses the precision from CPU, batch size and layer width. Nothing is timed, so the same machine always
+chooses the same precision. ``scripts/bench_precision.py`` checks the rule on a machine.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MIN_SIZE = 256
 saves."""
 
 MIN_OUTPUTS = 32
-"""Layers with fewer outputs stay float32, such as an actor's before its Tanh."""
+"""Layers with fewer outputs stay float32, such as the layer before an actor's Tanh."""
 
 
 def is_bf16_faster(device: th.device, batch_size: int, layer_sizes: Sequence[int]) -> bool:
@@ -37,10 +37,10 @@ def has_fast_bf16(device: th.device) -> bool:
 
 
 def layer_dtype(layer: nn.Linear, layers: Sequence[nn.Module], bf16: bool) -> th.dtype:
-    """Return the dtype in which a layer of a network is computed; the weights stay float32.
+    """Return the dtype in which to compute a layer of a network; the weights stay float32.
 
-    :param layers: layers of the network. The last one, and narrow ones, are computed in float32: bf16 would round a Q
-        value of -20 by up to 0.06.
+    :param layers: layers of the network. The last layer and narrow layers are computed in float32, because bf16 would
+        round a Q value of -20 by up to 0.06.
     """
     is_rounded = bf16 and layer is not layers[-1] and layer.out_features >= MIN_OUTPUTS
     return th.bfloat16 if is_rounded else th.float32

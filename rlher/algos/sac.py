@@ -12,7 +12,7 @@ from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
-SQUASH_EPSILON = 1e-6  # Stable-Baselines3's value; keeps the logarithm of the squashing finite
+SQUASH_EPSILON = 1e-6  # as in Stable-Baselines3; keeps the logarithm of the squashing finite
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -73,15 +73,15 @@ class SACBase(ActorCritic):
         return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
-        """Return the minimum of the critics."""
-        # Not `amin`, which divides the gradient among equal values. Compiled code would repeat that division for every
+        """Return the minimum over the critics."""
+        # Not `amin`, which divides the gradient among equal values. Compiled code would repeat this division for every
         # weight of the last layer.
         return values.min(dim=0).values
 
     def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
-        """Move the entropy coefficient if it is learnt; return its loss.
+        """Take one optimizer step of the entropy coefficient if it is learnt; return its loss.
 
-        The loss is ``-log_ent_coef * (log_prob + target_entropy)``; its gradient needs no autograd.
+        The loss is ``-log_ent_coef * (log_prob + target_entropy)``. Its gradient is known, so autograd is not needed.
         """
         if self.ent_coef_optimizer is None or self.log_ent_coef is None:
             return {}

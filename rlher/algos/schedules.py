@@ -7,15 +7,15 @@ from stable_baselines3.common.utils import LinearSchedule
 from rlher.core.user_code import bind_arguments, import_object
 
 DECAY_SHARE = 0.25
-"""Share of a run, at its end, in which ``constant_then_linear`` falls."""
+"""``constant_then_linear`` falls during this last share of a run."""
 
 
 def make_schedule(kind: str, start: float, key: str) -> "Callable[[float], float] | float":
     """Return a schedule in the form that Stable-Baselines3's constructors take.
 
-    :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`, or ``module:function`` of a user's function. Its
-        argument is the share of the run that remains (from 1 to 0). ``start`` is multiplied by its value.
-    :param start: the number at the beginning.
+    :param kind: one of :data:`rlher.config.algorithms.SCHEDULES`, or ``module:function`` of a user's function. The
+        function gets the share of the run that remains (from 1 to 0), and returns a factor for ``start``.
+    :param start: value at the beginning of the run.
     :param key: config key of the schedule, for messages.
     """
     if ":" in kind:

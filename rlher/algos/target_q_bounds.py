@@ -1,4 +1,4 @@
-"""Bounds of the target network's values, from what is known of the reward."""
+"""Bounds of the target network's values, computed from the range of the reward."""
 
 import math
 from typing import Any
@@ -6,20 +6,21 @@ from typing import Any
 from rlher.core.errors import UserError
 
 Bounds = tuple[float | None, float | None]
-"""Lowest and highest value; None: without bound."""
+"""Lowest and highest value; None if there is no such bound."""
 
 
 def resolve_target_q_bounds(value: Any, reward_range: list[float | None] | None, gamma: float) -> Bounds | None:
-    """Return the bounds of target values that the config key ``target_q_bounds`` stands for.
+    """Return the bounds of target values for a value of the config key ``target_q_bounds``.
 
-    No return lies outside [min(low, 0), max(high, 0)] / (1-gamma), so no target should either. OpenAI baselines' HER
-    clips its targets like this (``clip_return``); Hiraoka 2023 (arXiv:2312.05787) calls it bounded Q and finds it
-    important for learning sparse goal tasks fast.
+    No return lies outside [min(low, 0), max(high, 0)] / (1-gamma), so no target should lie outside either. OpenAI
+    baselines' HER clips its targets to such bounds (``clip_return``). Hiraoka 2023 (arXiv:2312.05787) calls this
+    bounded Q and finds it important for learning sparse goal tasks fast.
 
-    :param value: value of the key: ``"auto"``, None, or a pair of numbers, either of which may be None.
-    :param reward_range: lowest and highest reward of one step (low and high above), None where unknown.
+    :param value: value of the key: ``"auto"``, None, or a pair in which each entry is a number or None.
+    :param reward_range: lowest and highest reward of one step (low and high above); each is None if unknown.
     :param gamma: discount factor in [0, 1].
-    :return: lowest and highest target, or None without bounds. They include 0, because an episode may end at any step.
+    :return: lowest and highest target, or None if there are no bounds. Bounds from ``"auto"`` include 0, because an
+        episode may end at any step.
     :raises UserError: ``value`` has another form.
     """
     if value is None:

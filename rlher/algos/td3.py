@@ -17,9 +17,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     """Twin delayed DDPG (Fujimoto et al. 2018, arXiv:1802.09477): ``stable_baselines3.TD3`` with the fast update.
 
     :param action_l2: weight of the mean squared action in the actor's loss (arXiv:1802.09464); actions span [-1, 1].
-    :param target_policy_noise_schedule: ``target_policy_noise`` over the run, see
-        :func:`~rlher.algos.schedules.make_schedule`. The critic needs the noise in the beginning; in the end it hides
-        precise actions.
+    :param target_policy_noise_schedule: schedule of ``target_policy_noise``, see
+        :func:`~rlher.algos.schedules.make_schedule`. The critic needs the noise early in a run. Late in a run, the
+        noise hides which actions are precise.
     """
 
     unsaved = (*ActorCritic.unsaved, "_actor_target_params", "_target_policy_noise")
@@ -55,7 +55,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))
 
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the squared TD error, summed over the critics; the target is the minimum of the target critics."""
+        """Return the squared TD error, summed over the critics, and the TD errors.
+
+        The target is the minimum of the target critics.
+        """
         with th.no_grad():
             actions = apply_network(self.actor_target.mu, batch.next_obs, self.bf16)
             actions = (actions + batch.next_noise).clamp(-1, 1)
@@ -65,7 +68,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         return len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
-        """Return the negated value of the actor's actions plus the action penalty."""
+        """Return the action penalty minus the value of the actor's actions."""
         actions = apply_network(self.actor.mu, batch.obs, self.bf16)
         action_penalty = self.action_l2 * (actions**2).mean()
         value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))

@@ -14,9 +14,10 @@ class TQC(SACBase, sb3_contrib.TQC):
     """
 
     def critic_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
-        """Return the loss towards the pooled quantiles of the target critics without the largest ones.
+        """Return the quantile Huber loss, and the TD errors.
 
-        ``top_quantiles_to_drop_per_net`` sets how many of them are left out.
+        The targets are the pooled quantiles of the target critics. ``top_quantiles_to_drop_per_net`` sets how many of
+        the largest quantiles are left out.
         """
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
@@ -38,14 +39,14 @@ class TQC(SACBase, sb3_contrib.TQC):
 def quantile_huber_loss(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     """Return the quantile Huber loss (Dabney et al. 2018, arXiv:1710.10044) of every quantile.
 
-    ``sb3_contrib.common.utils.quantile_huber_loss`` computes the same through autograd.
+    ``sb3_contrib.common.utils.quantile_huber_loss`` computes the same loss with autograd.
 
-    :param quantiles: (…, n) estimates, of the probabilities (i + 1/2) / n.
+    :param quantiles: (…, n) estimates of the quantiles at the probabilities (i + 1/2) / n.
     :param targets: (…, m) samples of the estimated distribution; they get no gradient.
-    :return: (…, n), each the mean over all targets.
+    :return: (…, n) losses, each the mean over all targets.
     """
-    # The loss is computed without autograd, which would visit all (n, m) pairs a second time. Its gradient, -slope, is
-    # attached by a term that is 0.
+    # The loss is computed without autograd, which would visit all (n, m) pairs a second time. Its gradient is -slope.
+    # The last line attaches it with a term whose value is 0.
     count = quantiles.shape[-1]
     share = ((th.arange(count, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / count).unsqueeze(-1)
     with th.no_grad():

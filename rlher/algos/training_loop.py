@@ -23,33 +23,33 @@ from rlher.core.workers import WorkerLost
 class OverlapAlgorithm(OffPolicyAlgorithm):
     """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
 
-    With ``overlap`` the updates that follow a rollout are done during the first step of the next rollout. The
-    actions of that step are chosen before these updates. This saves time only if the environments run in worker
-    processes; the results are the same if they do not.
+    With ``overlap``, the updates after a rollout are done during the first step of the next rollout. The actions of
+    that step are chosen before these updates. This saves time only if the environments run in worker processes. The
+    results do not depend on where they run.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
 
-    Arguments that Stable-Baselines3 does not have, here and in the classes below, are keywords. They are saved with a
-    model. Stable-Baselines3's own class, which can load it, ignores them.
+    This class and its subclasses have arguments that Stable-Baselines3 does not have. They are keyword arguments, and
+    are saved with a model. Stable-Baselines3's own class can load the model and ignores them.
 
     :param overlap: update while the environments step.
     :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
-    :param random_action_hold: steps for which a random action is held.
+    :param random_action_hold: number of steps for which a random action is held.
     """
 
     unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
-    """Attributes that are not saved with a model: they are made when it is set up, or need its replay buffer."""
+    """Attributes that are not saved with a model: its setup makes them, or they need its replay buffer."""
     fallback_reason: str | None = None
-    """Why ``train`` is Stable-Baselines3's although there is a fast update; None: it is the fast update."""
+    """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
-    """Gradient steps that follow the steps so far and are not done yet; only with ``overlap``."""
+    """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
     random_action_source: RandomActions
     """Replaces some of the agent's actions."""
-    env: Any  # set up by Stable-Baselines3, which declares that these three may be None
+    env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
 
@@ -79,7 +79,7 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
         return [*super()._excluded_save_params(), *self.unsaved]
 
     def update_normalizer(self, obs: Any) -> None:
-        """Add (n, …) raw observations by key to the statistics; nothing if observations are not normalised."""
+        """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
         if self.normalizer is not None:
             self.normalizer.update(obs)
 
@@ -92,7 +92,7 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """Learn as ``OffPolicyAlgorithm.learn``; updates still due at the end are done after all callbacks.
+        """Learn, as ``OffPolicyAlgorithm.learn`` does. Updates that are due at the end are done after all callbacks.
 
         :raises ValueError: ``train_freq`` is below 1; with ``overlap``, the buffer calls ``compute_reward``
             in another process.
@@ -138,8 +138,8 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
         learning_starts: int = 0,
         log_interval: int | None = None,
     ) -> RolloutReturn:
-        """Play ``train_freq`` steps or episodes and store them; do the updates that are due during the first step."""
-        if self.policy.training:  # after an update of Stable-Baselines3
+        """Play ``train_freq`` steps or episodes and store them. During the first step, do the updates that are due."""
+        if self.policy.training:  # left on by Stable-Baselines3's updates
             self.policy.set_training_mode(False)
         n_envs = env.num_envs
         num_collected_steps = num_collected_episodes = 0
@@ -171,7 +171,7 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
                 self.random_action_source.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
-            if not continues:  # after the transition is stored: a checkpoint repeats the actions of stored steps only
+            if not continues:  # checked after storing, because a checkpoint repeats the actions of stored steps only
                 return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=False)
         callback.on_rollout_end()
         return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=True)
@@ -189,7 +189,7 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace some of Stable-Baselines3's exploration actions by random ones, see ``random_action``."""
+        """Choose actions as Stable-Baselines3 does, and replace some by random actions, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
             is_scaled = isinstance(self.action_space, spaces.Box)
@@ -203,7 +203,7 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
-    """Raise ValueError if the buffer asks another process for rewards, which cannot answer during a step."""
+    """Raise ValueError if the buffer asks worker processes for rewards, because they cannot answer during a step."""
     has_own_function = getattr(buffer, "compute_reward", None) is not None
     is_hindsight = isinstance(buffer, SB3HerReplayBuffer)
     if isinstance(env.unwrapped, SubprocVecEnv) and is_hindsight and not has_own_function:
