@@ -1,6 +1,7 @@
 """Bit flipping, the first experiment of the HER paper (Andrychowicz et al. 2017, section 4.1).
 
-Importing this module registers it. An exported agent plays with a copy of this module, so nothing of rlher is imported.
+Importing this module registers the environment. An exported agent uses a copy of this module, so the module imports
+nothing of rlher.
 """
 
 from typing import Any
@@ -22,15 +23,16 @@ WRONG, RIGHT = (192, 57, 43), (39, 174, 96)
 class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
     """Turn ``n_bits`` random bits into a goal pattern, one flip a step, in at most ``n_bits`` steps.
 
-    Unlike in Stable-Baselines3's environment of the same name, each episode has a new goal, as in the paper. Start and
-    goal always differ. The reward is -1 per step and 0 for the step that reaches the goal, which ends the episode.
+    As in the paper, each episode has a new goal; Stable-Baselines3's environment of the same name has a fixed goal.
+    Start and goal always differ. The reward is 0 for the step that reaches the goal, and -1 for every other step.
+    Reaching the goal ends the episode.
 
     Observations are float32 of shape ``(n_bits,)`` in {0, 1} under all three keys (``observation`` and
     ``achieved_goal`` are the same bits).
 
-    :param n_bits: number of bits, and of steps after which an episode is truncated.
-    :param continuous: actions are ``Box(-1, 1, (n_bits,))``, whose largest entry is the bit to flip; otherwise
-        ``Discrete(n_bits)``.
+    :param n_bits: number of bits. An episode is truncated after as many steps.
+    :param continuous: whether actions are ``Box(-1, 1, (n_bits,))``, where the index of the largest entry is the bit to
+        flip; otherwise they are ``Discrete(n_bits)``.
     :param render_mode: ``"rgb_array"`` or ``None``.
     :raises ValueError: ``n_bits`` below 1.
     """
@@ -54,7 +56,7 @@ class BitFlippingEnv(gym.Env[dict[str, Any], Any]):
         super().reset(seed=seed)
         self._steps = 0
         self._goal, self._bits = self._sample_bits(), self._sample_bits()
-        while np.array_equal(self._bits, self._goal):  # for a single bit half of the draws
+        while np.array_equal(self._bits, self._goal):  # with a single bit, in half of the draws
             self._bits = self._sample_bits()
         return self._observe(), {"is_success": False}
 

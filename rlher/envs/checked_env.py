@@ -1,4 +1,4 @@
-"""A wrapper that turns the faults of an environment into messages."""
+"""A wrapper that reports the faults of an environment as messages."""
 
 from math import isfinite
 from typing import Any
@@ -13,7 +13,8 @@ from rlher.core.errors import ReportedError, RunError, as_run_error
 class CheckedEnv(gym.Wrapper):
     """Raise :class:`RunError` when the environment raises or returns values that no agent can learn from.
 
-    Such values are a missing key, a shape other than the declared one, and NaN or infinity in an observation or reward.
+    Such values are a missing key, a shape other than the declared shape, and NaN or infinity in an observation or
+    reward.
 
     :param name: name of the environment, for messages.
     """
@@ -28,7 +29,7 @@ class CheckedEnv(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment.
 
-        :raises RunError: it raised, or returned an invalid observation.
+        :raises RunError: the environment raised, or returned an invalid observation.
         """
         self._steps = 0
         with as_run_error(f"{self.name}: reset"):
@@ -39,8 +40,8 @@ class CheckedEnv(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment.
 
-        :raises RunError: it raised, or returned an invalid observation or reward; the message has the number
-            of the step within the episode.
+        :raises RunError: the environment raised, or returned an invalid observation or reward. The message contains the
+            number of the step within the episode.
         """
         self._steps += 1
         with as_run_error(f"{self.name}: step {self._steps} of an episode"):
@@ -52,9 +53,9 @@ class CheckedEnv(gym.Wrapper):
         return observation, reward, bool(terminated), bool(truncated), info
 
     def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
-        """Return the environment's reward of goals.
+        """Return the environment's ``compute_reward``.
 
-        :raises RunError: it raised, or is not finite.
+        :raises RunError: ``compute_reward`` raised, or returned a reward that is not finite.
         """
         with as_run_error(f"{self.name}: compute_reward"):
             reward = self.env.get_wrapper_attr("compute_reward")(achieved_goal, desired_goal, info)
@@ -64,7 +65,7 @@ class CheckedEnv(gym.Wrapper):
         return reward
 
     def close(self) -> None:
-        """Close the environment; warn of an error instead of raising it, because all episodes are over."""
+        """Close the environment. Warn about an error instead of raising it, because all episodes are over."""
         try:
             with as_run_error(f"{self.name}: close"):
                 self.env.close()

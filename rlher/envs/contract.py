@@ -20,27 +20,27 @@ from rlher.her.reward_and_done import REWARD_TOLERANCE, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
-"""Number of steps whose reward is computed again."""
+"""Number of steps whose reward is compared with ``compute_reward``."""
 
 BATCH_SIZE = 5
-"""Number of goals in the batch that functions are called with."""
+"""Number of goals in the batch with which ``compute_reward`` is checked."""
 
 PROPERTIES = (
     *("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range"),
     *("crash_key", "goal_independent_reward"),
 )
-"""Properties of an environment that are probed or declared."""
+"""Properties of an environment that its config declares or that are probed."""
 
 
 MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
-"""What is printed before a finding, by its level."""
+"""Mark that is printed before a finding, by level."""
 
 
 class Finding(NamedTuple):
     """A message of the contract check for the user.
 
-    :param level: ``"ok"``; ``"warning"``: training works, but may be slower or less reliable; ``"error"``: training is
-        refused.
+    :param level: ``"ok"``; ``"warning"`` if training works, but may be slower or less reliable; ``"error"`` if rlher
+        refuses to train.
     """
 
     level: Literal["ok", "warning", "error"]
@@ -51,8 +51,8 @@ class Finding(NamedTuple):
 class CheckResult:
     """The result of the contract check.
 
-    :param config: the config, the properties that are null filled in if the environment could be probed.
-    :param spaces: the spaces of the observation's keys and of the actions, as text; empty if the environment could not
+    :param config: the config. If the environment could be probed, its null properties are filled in.
+    :param spaces: the spaces of the observation's keys and of the actions, as text. Empty if the environment could not
         be constructed.
     :param findings: findings in the order of the checks; never empty.
     """
@@ -63,7 +63,7 @@ class CheckResult:
 
     @property
     def errors(self) -> list[Finding]:
-        """Return the findings that forbid training."""
+        """The findings of level ``"error"``."""
         return [finding for finding in self.findings if finding.level == "error"]
 
     def lines(self, width: int) -> list[str]:
@@ -110,7 +110,7 @@ def require_goal_env(config: EnvConfig) -> CheckResult:
     """Return the result of the contract check; raise the first error that it finds.
 
     :raises UserError: the environment does not exist, cannot be made, or violates the contract.
-    :raises RunError: it raised in its constructor or during the random episodes.
+    :raises RunError: the environment raised in its constructor or during the random episodes.
     """
     result = CheckResult(config)
     _check(result)
@@ -213,7 +213,7 @@ def _check_time_limit(config: EnvConfig, rollout: RandomRollout) -> Iterator[Fin
 
 
 def _check_reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
-    """Compare the rewards of ``step`` with ``compute_reward`` of the same goals."""
+    """Compare the rewards that ``step`` returned with ``compute_reward`` on the same goals."""
     steps = rollout.spread_steps(CHECKED_STEPS)
     step_rewards = rollout.rewards[steps]
     infos = [rollout.infos[step] for step in steps]
@@ -246,10 +246,10 @@ def _check_reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterat
 
 
 def _check_reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
-    """Compare ``compute_reward`` of a batch with that of its rows."""
+    """Compare ``compute_reward`` on a batch with ``compute_reward`` on each of its rows."""
     steps = rollout.spread_steps(BATCH_SIZE)
     achieved, desired = rollout.achieved[steps], rollout.desired[steps]
-    achieved[::2] = desired[::2]  # in every second pair the goal is achieved
+    achieved[::2] = desired[::2]  # in every second pair, the goal is reached
     problem = batch_problem(rollout.env.compute_reward, achieved, desired)
     if problem is None:
         yield Finding("ok", "compute_reward takes batches")
@@ -258,7 +258,7 @@ def _check_reward_batches(config: EnvConfig, rollout: RandomRollout) -> Iterator
 
 
 def _check_reward_declarations(config: EnvConfig, rollout: RandomRollout) -> Iterator[Finding]:
-    """Compare rewards with the declared range and success reward, and achieved goals with missed ones."""
+    """Check rewards against the declared range and success reward; compare rewards of achieved and missed goals."""
     desired = rollout.desired[0]
     tried = np.concatenate([desired[None], rollout.achieved[:CHECKED_STEPS]])
     exact, *missed = rollout.rewards_of(tried, [desired] * len(tried), [{}] * len(tried))

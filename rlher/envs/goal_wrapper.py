@@ -1,6 +1,6 @@
 """A wrapper that turns a plain environment into a goal environment, given two functions.
 
-docs/guide/environments.md has an example, which is registered in a module of the user's own and trained.
+docs/guide/environments.md has an example that registers such an environment in a user's module and trains on it.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from rlher.her.reward_and_done import is_success_reward
 class GoalEnvWrapper(gym.Wrapper):
     """A plain environment with an achieved and a desired goal in its observations.
 
-    Rewards are those of ``reward``, not of the environment. The environment's termination is kept, so an episode may
-    end without success; reaching the goal ends it too, unless ``ends_on_success`` is false.
+    ``reward`` computes the rewards; the environment's own rewards are ignored. The environment may still terminate an
+    episode without success. Reaching the goal also ends the episode, unless ``ends_on_success`` is False.
 
     :param env: environment with a ``Box`` of observations.
     :param goal_of: function from an observation to its achieved goal, of ``goal_space``'s shape (cpprb's
@@ -25,12 +25,13 @@ class GoalEnvWrapper(gym.Wrapper):
     :param reward: function from achieved and desired goals ``(..., goal)`` to rewards ``(...)`` (``reward_func`` of
         cpprb). It must take batches, so reduce over the last axis only.
     :param goal_space: space of the goals.
-    :param sample_goal: function from a NumPy generator to an episode's goal; ``None``: uniform in ``goal_space``.
+    :param sample_goal: function from a NumPy generator to an episode's goal. If None, goals are uniform in
+        ``goal_space``.
     :param success_reward: reward at or above which the goal counts as reached.
     :param ends_on_success: whether reaching the goal ends the episode.
-    :param render_goal: function from a picture of the environment, (height, width, 3), uint8, and the desired goal to
-        the picture with the goal; it may draw into its first argument. ``None``: videos do not show the goal.
-    :raises ValueError: observations are no ``Box``, or goals are unbounded and there is no ``sample_goal``.
+    :param render_goal: function that draws the goal. It gets a picture, (height, width, 3) of uint8, and the desired
+        goal, and returns a picture. It may draw into its first argument. If None, videos do not show the goal.
+    :raises ValueError: observations are not a ``Box``, or goals are unbounded and there is no ``sample_goal``.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class GoalEnvWrapper(gym.Wrapper):
         self.success_reward = success_reward
         self.ends_on_success = ends_on_success
         self.render_goal = render_goal
-        # Goals may be achieved outside of where they are drawn. A space of integers cannot be unbounded.
+        # Achieved goals may lie outside of ``goal_space``. A space of integers cannot be unbounded.
         is_float = np.issubdtype(goal_space.dtype, np.floating)
         achieved = spaces.Box(-np.inf, np.inf, goal_space.shape, goal_space.dtype) if is_float else goal_space
         self.observation_space: Any = spaces.Dict(
@@ -66,9 +67,9 @@ class GoalEnvWrapper(gym.Wrapper):
         self._goal = np.zeros(goal_space.shape, dtype=goal_space.dtype)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and draw a goal, or take that of ``options={"desired_goal": ...}``."""
+        """Reset the environment, and sample a goal or take it from ``options={"desired_goal": ...}``."""
         if seed is not None:
-            # Not the environment's seed, with which goal and start would be correlated.
+            # Not the environment's seed: with the same seed, goal and start would be correlated.
             self._goal_rng = np.random.default_rng([seed, 1])
         options = dict(options or {})
         goal = options.pop("desired_goal", None)
@@ -78,7 +79,7 @@ class GoalEnvWrapper(gym.Wrapper):
         return self._with_goals(observation), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Step the environment, with the reward of the goals."""
+        """Step the environment; return the reward for the achieved and the desired goal."""
         plain, _, terminated, truncated, info = self.env.step(action)
         observation = self._with_goals(plain)
         reward = float(self.compute_reward(observation["achieved_goal"], self._goal, info))
@@ -91,7 +92,7 @@ class GoalEnvWrapper(gym.Wrapper):
         return np.asarray(self.reward(achieved_goal, desired_goal))
 
     def compute_terminated(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
-        """Return whether these goals are reached and end an episode: bool, shape ``(...)``."""
+        """Return whether reaching these goals ends an episode, and they are reached: bool, shape ``(...)``."""
         reached = is_success_reward(self.compute_reward(achieved_goal, desired_goal, info), self.success_reward)
         return reached & self.ends_on_success
 

@@ -24,14 +24,14 @@ from highway_env.utils import wrap_to_pi
 from highway_env.vehicle.objects import RoadObject
 
 MARGIN = 1e-6
-"""Distance in metres beyond which two rectangles do not touch, whatever the rounding."""
+"""Rectangles farther apart than this distance in metres do not touch, whatever the rounding."""
 
 highway_closest_lane_index = RoadNetwork.get_closest_lane_index
 highway_handle_collisions = RoadObject.handle_collisions
 
 
 def patch_highway_env() -> None:
-    """Replace highway-env's functions, in this process."""
+    """Replace highway-env's functions in this process."""
     KinematicsGoalObservation.observe = observe
     RoadNetwork.get_closest_lane_index = closest_lane_index
     RoadObject.handle_collisions = handle_collisions
@@ -49,7 +49,7 @@ def observe(self: Any) -> "OrderedDict[str, np.ndarray]":
 
 
 def _features(road_object: Any, names: list[str]) -> np.ndarray:
-    """Return the named entries of an object's ``to_dict()``, which also computes distances to lanes."""
+    """Return the named entries of an object's ``to_dict()``, without the distances to lanes that it also computes."""
     speed = float(road_object.speed)
     cos_h, sin_h = road_object.direction.tolist()
     x, y = road_object.position.tolist()
@@ -69,7 +69,7 @@ class _StraightLanes:
         self.counts = counts
         lanes = network.lanes_dict()
         self.indices = [*lanes]
-        # Along other directions a dot product may be rounded differently.
+        # For lanes in other directions, rounding of the dot products may differ from highway-env's.
         self.are_parallel_to_axes = all(type(lane) is StraightLane and 0.0 in lane.direction for lane in lanes.values())
         if self.are_parallel_to_axes:
             self.starts = np.array([lane.start for lane in lanes.values()], dtype=np.float64)
@@ -83,7 +83,7 @@ def closest_lane_index(self: Any, position: np.ndarray, heading: float | None = 
     """Return the index of the closest lane, measured as ``StraightLane.distance_with_heading`` does."""
     counts = [len(road) for roads in self.graph.values() for road in roads.values()]
     lanes = vars(self).get("straight_lanes")
-    if lanes is None or lanes.counts != counts:  # at first, and after a lane was added
+    if lanes is None or lanes.counts != counts:  # on the first call, or after a lane was added
         lanes = self.straight_lanes = _StraightLanes(self, counts)
     if heading is None or not lanes.are_parallel_to_axes:
         return highway_closest_lane_index(self, position, heading)
@@ -95,16 +95,19 @@ def closest_lane_index(self: Any, position: np.ndarray, heading: float | None = 
 
 
 def handle_collisions(self: Any, other: Any, dt: float = 0) -> None:
-    """Note a collision of two objects, and its impact on them.
+    """Record whether two objects collide, and the impact on both.
 
-    :param dt: time in seconds within which they may collide at their velocities.
+    :param dt: time in seconds for which their movement is extrapolated.
     """
     if not (self.solid and not other.solid and other.hit) and _may_touch(self, other, dt):
         highway_handle_collisions(self, other, dt)
 
 
 def _may_touch(one: Any, other: Any, dt: float) -> bool:
-    """Return False only if the circle around one object stays clear of the other's rectangle along its axes."""
+    """Return False only if two objects cannot touch.
+
+    This is certain if the circle around one object lies outside the other object's rectangle, along one of its axes.
+    """
     x, y = (other.position - one.position).tolist()
     c, s = cos(other.heading), sin(other.heading)
     speed = float(abs(one.speed) + abs(other.speed))

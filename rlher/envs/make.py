@@ -1,4 +1,4 @@
-"""Building one environment from its config, with all wrappers."""
+"""Build one environment from its config, with all wrappers."""
 
 from dataclasses import asdict
 
@@ -22,17 +22,17 @@ WRAPPER_ADVICE = "wrap it in rlher.envs.goal_wrapper.GoalEnvWrapper."
 def make_env(config: EnvConfig, render_mode: str | None = None, training: bool = False) -> gym.Env:
     """Return one goal environment.
 
-    Its ``info`` always has ``is_success``, and after a step ``is_crash`` if ``config.crash_key`` is set. It is
-    truncated after ``config.max_episode_steps``. Its ``reset`` and ``step`` raise RunError for any error of the
+    ``info`` always has ``is_success``. If ``config.crash_key`` is set, ``info`` of each step has ``is_crash``. Episodes
+    are truncated after ``config.max_episode_steps``. ``reset`` and ``step`` raise RunError for any error of the
     environment.
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: make it as training sees it: relay sub-goals are shown, ``reward_offset`` is added, an episode ends
-        after a fall, ``info`` has the diagnostics of an episode if ``config.success_reward`` is set, and the reward of
-        a repeated action is that of its last step, not the sum.
+    :param training: add the training aids. The environment shows relay sub-goals, adds ``reward_offset``, and truncates
+        an episode after a fall. If ``config.success_reward`` is set, ``info`` has the diagnostics of an episode. A
+        repeated action gets the reward of its last step, not the sum.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
-    :raises RunError: its constructor raised without any arguments from the user.
+    :raises RunError: the environment's constructor raised without any arguments from the user.
     """
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
@@ -55,7 +55,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.Env:
     """Return an environment with relay sub-goals.
 
-    :raises UserError: ``reward_range`` has an unknown end, or ``relay`` does not fit the environment.
+    :raises UserError: ``reward_range`` lacks an end, or ``relay`` does not fit the environment.
     """
     low, high = config.reward_range or (None, None)
     if low is None or high is None:
@@ -76,10 +76,10 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:
-    """Make the environment, and apply ``env.wrappers`` and the corrections for its simulator. It may have no goals.
+    """Make an environment with ``env.wrappers`` and the corrections for its simulator; goals are not required.
 
     :raises UserError: unknown id, module, wrapper or keyword argument, or missing extra.
-    :raises RunError: its constructor raised without any arguments from the user.
+    :raises RunError: the environment's constructor raised without any arguments from the user.
     """
     if render_mode not in (None, "human"):
         use_offscreen_sdl()

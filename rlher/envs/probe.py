@@ -1,4 +1,4 @@
-"""Random episodes of an environment, and the properties they show that are null in its config."""
+"""Random episodes of an environment, which fill in the properties that are null in its config."""
 
 import time
 from dataclasses import replace
@@ -14,16 +14,16 @@ from rlher.envs.success_and_crash import SUCCESS_KEYS, as_bool
 from rlher.her.reward_and_done import REWARD_TOLERANCE, RewardStatistics, is_success_reward
 
 RANDOM_STEPS = 200
-"""Steps of the random episodes, 0.1 to 0.4 s."""
+"""Number of steps of the random episodes; they take 0.1 to 0.4 s."""
 
 MAX_RANDOM_STEPS = 1000
-"""Steps of the random episodes of an environment without a registered time limit, which must show its limit."""
+"""Number of steps if the environment has no registered time limit, because the episodes must show the limit."""
 
 MAX_SECONDS = 5.0
-"""Time after which a very slow environment is played no further. What is probed then depends on the machine."""
+"""Time limit for very slow environments. If it is reached, the probed properties depend on the machine."""
 
 MIN_STEPS = 5
-"""Steps that are recorded however slow the environment is."""
+"""Least number of recorded steps, however slow the environment is."""
 
 GOAL_PAIRS = 40
 """Number of goal pairs whose rewards are computed."""
@@ -34,13 +34,13 @@ CRASH_KEYS = ("is_crash", "crashed")
 class RandomRollout:
     """Random episodes, which the constructor plays.
 
-    The number of steps is fixed, so that what they show does not depend on the machine.
+    The number of steps is fixed, so that the probed properties do not depend on the machine.
 
-    :param env: environment in which they are taken.
+    :param env: environment to play.
     :param seed: seed of the first reset and of the actions.
-    :ivar registered_time_limit: time limit with which the environment was registered or made; None: it has none.
-    :ivar achieved: goals after each step, as ``desired`` (steps, …).
-    :ivar rewards: (steps,), as ``terminated`` and ``truncated``.
+    :ivar registered_time_limit: time limit with which the environment was registered or made, None without a limit.
+    :ivar achieved: (steps, …) achieved goals after each step; ``desired`` holds the desired goals.
+    :ivar rewards: (steps,) rewards; ``terminated`` and ``truncated`` have the same shape.
     :ivar ends: indices of the last steps of episodes.
     :raises RunError: the environment failed.
     """
@@ -83,7 +83,7 @@ class RandomRollout:
     def rewards_of(self, achieved: Any, desired: Any, infos: Any) -> np.ndarray:
         """Return the environment's ``compute_reward`` of each pair of goals, (pairs,).
 
-        :raises RunError: it raised, or is not one finite number.
+        :raises RunError: ``compute_reward`` raised, or did not return one finite number.
         """
         rewards = [self.env.compute_reward(*pair) for pair in zip(achieved, desired, infos, strict=True)]
         if any(np.size(reward) != 1 for reward in rewards):
@@ -92,11 +92,14 @@ class RandomRollout:
 
 
 def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
-    """Return a copy of ``config`` in which properties that are null are filled in from random steps.
+    """Return a copy of ``config`` in which null properties are filled in from random steps.
 
-    Some properties may stay null: the success and the crash key if no usual one is in ``info``, ``success_reward`` if
-    the reward is dense, ``ends_on_success`` if no success was seen and the environment has no ``compute_terminated``,
-    and ``max_episode_steps`` if no episode was truncated, or if truncated episodes had different lengths.
+    These properties stay null:
+
+    - the success and the crash key, if ``info`` has none of the usual keys;
+    - ``success_reward``, if the reward is dense;
+    - ``ends_on_success``, if no step was a success and the environment has no ``compute_terminated``;
+    - ``max_episode_steps``, if no episode was truncated, or if truncated episodes had different lengths.
     """
     crash_key = _first_key_in_info(CRASH_KEYS, rollout)
     rewards, success_reward = _goal_rewards(rollout)
@@ -122,7 +125,7 @@ def _first_key_in_info(keys: tuple[str, ...], rollout: RandomRollout) -> str | N
 
 
 def _probe_time_limit(rollout: RandomRollout) -> int | None:
-    """Return the registered limit, or the length of the truncated episodes if all have the same."""
+    """Return the registered limit, or the length of the truncated episodes if all have the same length."""
     if rollout.registered_time_limit is not None:
         return rollout.registered_time_limit
     lengths = np.diff(rollout.ends, prepend=-1)
@@ -131,14 +134,14 @@ def _probe_time_limit(rollout: RandomRollout) -> int | None:
 
 
 def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
-    """Return the rewards of pairs of recorded goals, equal and different ones, and the reward of success.
+    """Return the rewards of pairs of recorded goals, both equal and different, and the reward of success.
 
-    :return: the reward of success is None if rewards are not sparse.
+    The reward of success is None if rewards are not sparse.
     """
     steps = rollout.spread_steps(GOAL_PAIRS)
     goals = np.concatenate([rollout.achieved[steps], rollout.desired[steps]])
     no_infos: list[dict] = [{}] * len(goals)
-    # Pair each goal with itself, and with the goal of another time, as hindsight does. `+ 0.0` turns -0.0 into 0.0.
+    # Pair each goal with itself and, as hindsight does, with a goal of another step. `+ 0.0` turns -0.0 into 0.0.
     at_goal = rollout.rewards_of(goals, goals, no_infos).round(6) + 0.0
     others = rollout.rewards_of(goals, goals[::-1], no_infos).round(6) + 0.0
     statistics = RewardStatistics()
@@ -150,23 +153,26 @@ def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
 def _reward_range(
     rewards: np.ndarray, is_sparse: bool, step_rewards: np.ndarray, crash_costs: bool
 ) -> list[float | None] | None:
-    """Return bounds of a step's reward that follow from its kind, not only from the recorded values.
+    """Return bounds of a step's reward if the recorded rewards show its kind: sparse, or never above 0.
 
-    :param rewards: of pairs of goals.
-    :param step_rewards: as recorded, (steps,); they may have a part that does not depend on the goal.
+    :param rewards: rewards of pairs of goals.
+    :param step_rewards: (steps,) recorded rewards. They may have a part that does not depend on the goal.
     :param crash_costs: whether a crash may lower the reward.
-    :return: low and high, None where unknown; None: the kind of reward is unknown.
+    :return: lowest and highest reward, each None if unknown. None if the kind of reward is unknown.
     """
     low, high = float(rewards.min()), float(rewards.max())
     if is_sparse and low - REWARD_TOLERANCE <= step_rewards.min() and step_rewards.max() <= high + REWARD_TOLERANCE:
         return [None if crash_costs else low, high]
-    if high == 0.0 and step_rewards.max() <= 0.0:  # a negative distance, or sparse with penalties
+    if high == 0.0 and step_rewards.max() <= 0.0:  # such as a negative distance, or sparse with penalties
         return [None, 0.0]
     return None
 
 
 def probe_ends_on_success(config: EnvConfig, rollout: RandomRollout) -> bool | None:
-    """Return whether success terminates an episode, as recorded or as ``compute_terminated`` returns; None: unknown."""
+    """Return whether success terminates an episode, None if this is unknown.
+
+    The recorded steps decide if some were a success, otherwise the environment's ``compute_terminated``.
+    """
     success = rollout.info_flags(config.success_key)
     if config.success_key is None and config.success_reward is not None:
         success = is_success_reward(rollout.rewards, config.success_reward)

@@ -1,6 +1,6 @@
 """Registration of environments with Gymnasium, and the extras that they need.
 
-Only the package that an id belongs to is imported.
+If a known package registers an id, no other package is imported.
 """
 
 import re
@@ -24,9 +24,9 @@ from rlher.envs.simulators import import_env_package
 class EnvPackage:
     """A package that registers environments on import.
 
-    :param ids: pattern of their ids.
-    :param distributions: the names with which pip installs it and its simulator.
-    :param extra: the extra of pip that installs it; None: every installation of rlher has it.
+    :param ids: pattern of the environments' ids.
+    :param distributions: names under which pip installs the package and its simulator.
+    :param extra: extra of rlher that installs the package, None if every installation of rlher has it.
     """
 
     ids: str
@@ -39,18 +39,19 @@ ENV_PACKAGES = {
     "highway_env": EnvPackage(r"parking", ("highway-env",)),
     "panda_gym": EnvPackage(r"Panda", ("panda-gym", "pybullet"), extra="panda"),
 }
-"""The package of an id is imported first, because highway_env alone takes longer to import than most commands to run.
+"""Packages by module. The package that matches an id is imported first, because imports are slow.
 
-The others are imported before an id is reported as unknown.
+Importing highway_env alone takes longer than most commands. The other packages are imported only if the id is still
+unknown.
 """
 
 
 def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
-    """Import what registers ``env_id`` with gymnasium; raise UserError if nothing does.
+    """Import the modules that register ``env_id`` with Gymnasium; raise UserError if none registers it.
 
-    ``modules`` are imported first, then the package that the id seems to belong to.
+    ``modules`` are imported first, then the package whose pattern matches the id.
 
-    :param env_id: as gymnasium.make takes it, ``module:id`` included.
+    :param env_id: id as ``gymnasium.make`` takes it, also ``module:id``.
     :raises UserError: a module cannot be imported, the id is unknown (the closest ids are named), or it needs an extra
         that is not installed.
     """
@@ -60,7 +61,7 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
     for module in [*modules, *([prefix] if prefix else [])]:
         import_module(module)
     for module, package in ENV_PACKAGES.items():
-        # If the user's module imported the package, our corrections are missing; import_env_package applies them.
+        # import_env_package applies rlher's corrections, also if a user's module imported the package before.
         if re.match(package.ids, name) and (name not in gym.registry or module in sys.modules):
             try:
                 import_env_package(module)
@@ -80,11 +81,11 @@ def require_registered(env_id: str, modules: Iterable[str] = ()) -> None:
 
 
 def registering_module(env_id: str) -> str | None:
-    """Return the module that holds the class of an environment that the user registered in this process.
+    """Return the module with the class of an environment that the user registered in this process.
 
-    None for other environments, which every process can make.
+    Return None for other environments, because every process can make them.
 
-    :raises UserError: the class is of the script or notebook that runs.
+    :raises UserError: the class is defined in the running script or notebook.
     """
     module = entry_module(env_id) if env_id in gym.registry else ""
     if module == "__main__":
@@ -93,16 +94,16 @@ def registering_module(env_id: str) -> str | None:
 
 
 def entry_point(env_id: str) -> EnvCreator | str:
-    """Return what builds an environment: a callable, or where to find it as ``module:name``.
+    """Return the entry point of an environment: a callable, or its ``module:name``.
 
-    :param env_id: id of an environment that is registered already, ``module:id`` included.
+    :param env_id: id of a registered environment, also as ``module:id``.
     """
     spec: Any = gym.spec(env_id.rpartition(":")[2])  # gymnasium.spec takes no module
     return spec.entry_point
 
 
 def entry_module(env_id: str) -> str:
-    """Return the module of what builds an environment that is registered already."""
+    """Return the module of a registered environment's entry point."""
     entry = entry_point(env_id)
     return entry.partition(":")[0] if isinstance(entry, str) else entry.__module__
 
@@ -110,7 +111,7 @@ def entry_module(env_id: str) -> str:
 def render_modes(config: EnvConfig) -> Sequence[str]:
     """Return the render modes that an environment's class declares, without building it.
 
-    A class without any may have a constructor without ``render_mode``.
+    The constructor of a class without render modes may lack the argument ``render_mode``.
 
     :raises UserError: unknown id or module, or missing extra.
     """

@@ -3,7 +3,7 @@
 In object tasks hindsight has nothing to learn from until the object moves, and random play hardly moves it. Relay HER
 (Luo et al. 2022, arXiv:2208.00843) lets the agent also learn to reach the object, with the same network.
 
-An exported agent plays with a copy of this module, so nothing of rlher is imported here.
+An exported agent uses a copy of this module, so it imports nothing of rlher.
 """
 
 from types import SimpleNamespace
@@ -23,18 +23,18 @@ Observation = dict[str, NDArray]
 class RelayGoals(gym.Wrapper):
     """Add a part for the hand to the goals of an object task.
 
-    ``achieved_goal`` becomes ``[object, hand]`` and ``desired_goal`` ``[goal, 0]`` or, while the agent is sent to the
-    object, ``[0, object]``. Both parts are given relative to ``relay.origin``, so that zero, which marks the unused
-    part, lies in the middle of the workspace and not outside of it.
+    ``achieved_goal`` becomes ``[object, hand]``. ``desired_goal`` becomes ``[goal, 0]``, or ``[0, object]`` while the
+    agent is sent to the object. Both parts are relative to ``relay.origin``. So zero, which marks the unused part, is a
+    position in the middle of the workspace.
 
-    In training each observation with the hand farther than ``relay.distance`` from the object shows the second kind
-    of goal with ``relay.probability``; the goal may change from step to step. Otherwise the task's goal is always
-    shown, and rewards and ends of episodes are the environment's own.
+    In training, an observation shows ``[0, object]`` with ``relay.probability`` if the hand is farther than
+    ``relay.distance`` from the object. So the goal may change from step to step. Otherwise the task's goal is shown.
+    Outside of training it is always shown, and rewards and ends of episodes are the environment's own.
 
-    :param env: goal environment whose goals are positions of an object, in the same coordinates as the hand's.
-    :param relay: the keys of :class:`~rlher.config.environment.RelayConfig`: where the hand and the object are in
-        ``observation``, and how often to switch. All places have the size of a goal.
-    :param rewards: reward of a step that has not reached the goal, and of one that has.
+    :param env: goal environment. Its goals are positions of an object, in the coordinates of the hand.
+    :param relay: the keys of :class:`~rlher.config.environment.RelayConfig`: the indices of the hand and the object in
+        ``observation``, and how often to switch goals. Both positions have the size of a goal.
+    :param rewards: reward of a step that does not reach the goal, and reward of a step that reaches it.
     :param training: whether to switch goals.
     """
 
@@ -53,7 +53,7 @@ class RelayGoals(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, and choose the first goal."""
         if seed is not None:
-            # The seed of the environment's np_random; with another one, published results could not be repeated.
+            # The environment's np_random has the same seed. With another seed, published results could not be repeated.
             self._rng = np.random.default_rng(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return add_hand_goal(observation, self._relay, self._goes_to_object(observation)), info
@@ -61,17 +61,17 @@ class RelayGoals(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step, choose the next goal, and return the reward for that goal."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        # The last step has the task's goal: only this goal explains why the environment ended the episode.
+        # The last step shows the task's goal, because only this goal explains why the environment ended the episode.
         to_object = not (terminated or truncated) and self._goes_to_object(observation)
         relayed = add_hand_goal(observation, self._relay, to_object)
-        if to_object:  # replace the task's reward by that for reaching; keep what wrappers added, such as a cost
+        if to_object:  # replace the task's part of the reward; keep what wrappers added, such as a cost
             compute_reward = self.env.get_wrapper_attr("compute_reward")
             task = float(compute_reward(observation["achieved_goal"], observation["desired_goal"], info))
             reward = float(reward) - task + float(self._reach_reward(relayed["achieved_goal"], relayed["desired_goal"]))
         return relayed, reward, terminated, truncated, info
 
     def compute_reward(self, achieved_goal: NDArray, desired_goal: NDArray, info: Any) -> Any:
-        """Return the rewards of goals with both parts, of any leading shape."""
+        """Return the rewards of goals with both parts; the goals may have any leading shape."""
         achieved = achieved_goal[..., : self._size] + self._origin
         desired = desired_goal[..., : self._size] + self._origin
         task = self.env.get_wrapper_attr("compute_reward")(achieved, desired, info)
@@ -92,9 +92,9 @@ class RelayGoals(gym.Wrapper):
 
 
 def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: bool = False) -> Observation:
-    """Return observations of any leading shape with the goals of :class:`RelayGoals`.
+    """Return observations with the goals of :class:`RelayGoals`; the arrays may have any leading shape.
 
-    :param to_object: show the goal "reach the object" in place of the task's.
+    :param to_object: show the goal "reach the object" instead of the task's goal.
     """
     state = observation["observation"]
     hand, object_position = state[..., slice(*relay.hand)], state[..., slice(*relay.object)]
@@ -109,6 +109,6 @@ def add_hand_goal(observation: Observation, relay: "RelayConfig", to_object: boo
 
 
 def without_hand_goal(space: spaces.Dict, relay: "RelayConfig") -> spaces.Dict:
-    """Return the observation space without the parts that :class:`RelayGoals` adds."""
+    """Return the observation space without the hand's part, which :class:`RelayGoals` adds to goals."""
     goal = spaces.Box(-np.inf, np.inf, (len(relay.origin),), np.float64)
     return spaces.Dict({**space.spaces, "achieved_goal": goal, "desired_goal": goal})

@@ -1,4 +1,4 @@
-"""How often the worker processes of an environment may be replaced, and what is printed when one is."""
+"""Limit on how often worker processes of an environment are replaced, and the message about each replacement."""
 
 from rlher.core.console import warn
 from rlher.core.errors import RunError
@@ -8,8 +8,8 @@ from rlher.core.workers import WorkerLost
 class RestartLimit:
     """Counts how often processes of an environment were replaced since its last finished episode.
 
-    :param limit: how often they may be replaced without a finished episode in between.
-    :ivar total: how often they were replaced at all.
+    :param limit: largest number of replacements without a finished episode in between.
+    :ivar total: number of all replacements.
     """
 
     def __init__(self, limit: int) -> None:
@@ -22,9 +22,9 @@ class RestartLimit:
         self._restarts = 0
 
     def count_restart(self, lost: WorkerLost, where: str = "") -> None:
-        """Print that the process was lost, and that a new one replaces it.
+        """Count a replacement, and print that a new process replaces the lost one.
 
-        :param where: such as " in the episode of seed 7".
+        :param where: text for the message, such as " in the episode of seed 7".
         :raises RunError: the limit is reached.
         """
         loss = f"{lost}{where}"

@@ -1,7 +1,7 @@
-"""Corrections of simulators, a section for each: faults that rlher works around, and a step that is made faster.
+"""Corrections of simulators, with a section for each: workarounds for faults, and a faster step of Fetch.
 
-Longer ones are in other files: the functions of highway-env in :mod:`rlher.envs.highway_env_patch`, and what must be
-set before the first import, as for GLFW, in :mod:`rlher.core.current_folder`.
+Other corrections are in :mod:`rlher.envs.highway_env_patch` (functions of highway-env) and
+:mod:`rlher.core.current_folder` (settings that are needed before the first import, such as GLFW's).
 """
 
 import contextlib
@@ -23,17 +23,17 @@ from rlher.core.errors import UserError, first_line
 from rlher.core.machine import has_display
 
 MUJOCO_OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
-"""MuJoCo's backends that need no display, and the library of each."""
+"""MuJoCo's rendering backends that need no display, with the library of each."""
 
 FREE_CAMERA = -1
-"""MuJoCo's number of the camera that no model defines."""
+"""MuJoCo's id of the free camera, which no model defines."""
 
 
 def import_env_package(package: str) -> None:
-    """Import a package that registers environments, without the release notices that it prints to stderr.
+    """Import a package that registers environments; suppress the release notices that it prints to stderr.
 
-    :raises ImportError: it is not installed, or its installation is broken.
-    :raises UserError: MuJoCo, which loads its OpenGL library on import, cannot use the backend that MUJOCO_GL names.
+    :raises ImportError: the package is not installed, or its installation is broken.
+    :raises UserError: MUJOCO_GL names a backend that does not work. MuJoCo loads its OpenGL library on import.
     """
     try:
         with contextlib.redirect_stderr(io.StringIO()):
@@ -52,10 +52,10 @@ def import_env_package(package: str) -> None:
 
 
 def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractContextManager[None]:
-    """Return a context in which an environment is built; it keeps PyBullet from the files of the current folder.
+    """Return a context in which to build an environment. In it, PyBullet does not read files of the current folder.
 
     :param package: package of the environment.
-    :param kwargs: keyword arguments of its constructor.
+    :param kwargs: keyword arguments of the environment's constructor.
     :raises UserError: PyBullet would open a window, and there is no display.
     """
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
@@ -64,8 +64,8 @@ def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractCont
 
 
 def correct_simulator(env: gym.Env) -> gym.Env:
-    """Return an environment with the corrections below, which are for MuJoCo, Fetch and Panda."""
-    if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
+    """Apply the corrections for MuJoCo, Fetch and Panda to an environment, and return it."""
+    if "mujoco" in sys.modules:  # by default it writes MUJOCO_LOG.TXT in the current folder, following links
         sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
@@ -79,14 +79,14 @@ def correct_simulator(env: gym.Env) -> gym.Env:
 
 
 def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
-    """Replace the camera of a MuJoCo environment by a free one; without effect on other environments.
+    """Replace the camera of a MuJoCo environment by a free camera. Other environments stay as they are.
 
-    :param camera: attributes of MuJoCo's ``MjvCamera``; empty: the environment's own camera.
+    :param camera: attributes of MuJoCo's ``MjvCamera``; empty to keep the environment's camera.
     """
     values = {name: np.asarray(value) for name, value in camera.items() if value is not None}
     if not values:
         return
-    for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # mazes hold another environment, which draws them
+    for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # a maze is rendered by an environment that it holds
         renderer = getattr(owner, "mujoco_renderer", None) if isinstance(owner, gym.Env) else None
         if renderer:
             renderer.default_cam_config = {**(renderer.default_cam_config or {}), **values}
@@ -94,11 +94,11 @@ def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
 
 
 def choose_mujoco_renderer() -> None:
-    """Set MUJOCO_GL, unless it is set, to an OpenGL backend that is installed, if a MuJoCo environment is built.
+    """If MuJoCo is imported and MUJOCO_GL is not set, set it to an installed OpenGL backend.
 
-    By itself MuJoCo opens a window of GLFW first, which ends the process on a machine without a display.
+    By default MuJoCo tries to open a GLFW window first. Without a display, this ends the process.
 
-    :raises UserError: there is no backend, or it does not work; the message says what to do.
+    :raises UserError: no backend is installed, or it does not work. The message says what to do.
     """
     requested = os.environ.get("MUJOCO_GL")
     keeps_request = has_display() if requested == "glfw" else bool(requested)
@@ -124,9 +124,10 @@ def choose_mujoco_renderer() -> None:
 
 
 def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read the two joints that it uses, its fingers, not all 15 of the robot by their names.
+    """Let a Fetch environment read only the two finger joints, because it uses no others.
 
-    That takes a fifth of the time of a step (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
+    By default it reads all 15 joints of the robot by name, which takes a fifth of the time of a step
+    (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
     """
     names = fetch._model_names
     names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
@@ -136,8 +137,8 @@ def _read_fingers_only(fetch: Any) -> None:
 
 
 def use_offscreen_sdl() -> None:
-    """Let SDL render without a window, in environments that are built from now on."""
-    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with which highway-env draws nothing
+    """Let SDL render without a window in environments that are built after this call."""
+    if os.environ.get("SDL_VIDEODRIVER", "dummy") == "dummy":  # with "dummy", highway-env draws nothing
         os.environ["SDL_VIDEODRIVER"] = "offscreen"
 
 
@@ -146,9 +147,9 @@ def use_offscreen_sdl() -> None:
 
 @contextlib.contextmanager
 def _in_pybullet_data() -> Iterator[None]:
-    """Let PyBullet find its own models, and discard what its C code prints to stdout, where our JSON goes.
+    """Let PyBullet find its own models, and discard the output of its C code, because rlher prints JSON to stdout.
 
-    It looks for models in the current folder first, which may come from somebody else.
+    PyBullet looks for models in the current folder first, and files there may come from somebody else.
     """
     libc = ctypes.CDLL(None)
     sys.stdout.flush()
@@ -166,10 +167,10 @@ def _in_pybullet_data() -> Iterator[None]:
 
 
 class SeededResets(gym.Wrapper):
-    """Give a reset without a seed one that follows from the last seed that was given.
+    """Derive the seed of each unseeded reset from the last given seed, so that runs are reproducible.
 
-    Gymnasium continues with its generator instead, so that a run with a seed repeats itself and can be resumed exactly;
-    panda-gym 3.0.7 does not (``RobotTaskEnv.reset``).
+    Other environments continue with Gymnasium's generator on an unseeded reset, so a seeded run repeats itself and can
+    be resumed exactly. panda-gym 3.0.7 draws a new random seed (``RobotTaskEnv.reset``).
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -181,5 +182,5 @@ class SeededResets(gym.Wrapper):
         if seed is None:
             seed = int(self._rng.integers(2**31))
         else:
-            self._rng = np.random.default_rng(seed)  # the environment's own stream, but it draws nothing but seeds
+            self._rng = np.random.default_rng(seed)  # used for seeds only
         return self.env.reset(seed=seed, options=options)

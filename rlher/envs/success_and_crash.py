@@ -1,4 +1,4 @@
-"""What counts as success: ``is_success`` in ``info``, crashes, and facts on training episodes."""
+"""Success, crashes and diagnostics of training episodes in ``info``."""
 
 from typing import Any
 
@@ -19,22 +19,24 @@ EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
 
 class SuccessInfo(CheckedEnv):
-    """Put ``is_success`` into every ``info``, and ``is_crash`` into that of every step if there is a crash key.
+    """Add ``is_success`` to every ``info``. If there is a crash key, add ``is_crash`` to the ``info`` of every step.
 
-    After a step, success is the value of ``config.success_key`` in ``info``. If that key is null, it is the value of
-    the first of ``SUCCESS_KEYS`` that ``info`` has. If ``info`` has no such key either, it is whether
-    ``compute_reward`` reaches ``config.success_reward``.
+    After a step, ``is_success`` is the value of ``config.success_key`` in ``info``. If that key is null, the first of
+    ``SUCCESS_KEYS`` that is in ``info`` is used. If ``info`` has no such key either, the step is a success if
+    ``compute_reward`` is at least ``config.success_reward``.
 
-    After a reset, where many environments leave their key out, it is whether ``compute_reward`` reaches
-    ``config.success_reward``. If that is null, it is the value of the key; without one, False.
+    After a reset, many environments leave their key out. So ``is_success`` is whether ``compute_reward`` is at least
+    ``config.success_reward``. If that is null, ``is_success`` is the value of the key, or False without a key.
 
-    With ``diagnostics``, ``info`` also has two facts that show why nothing is learnt. ``object_moved``: whether the
-    achieved goal has moved since the reset by more than the success radius. While it is False, every virtual goal for
-    the object is reached without doing anything: hindsight has nothing to learn from. ``success_at_reset``: whether the
-    goal was reached before the first step, which no agent can take credit for.
+    With ``diagnostics``, ``info`` also has two values that show why an agent does not learn:
 
-    :param config: its ``success_key``, ``crash_key`` and ``success_reward`` are used.
-    :param diagnostics: whether to add the two facts; they need ``config.success_reward``.
+    - ``object_moved``: whether the achieved goal has moved since the reset by more than the success radius. If not,
+      every virtual goal for the object is reached without doing anything, so hindsight has nothing to learn from.
+    - ``success_at_reset``: whether the goal was reached before the first step. Such a success does not count for the
+      agent.
+
+    :param config: config of the environment; its ``success_key``, ``crash_key`` and ``success_reward`` are used.
+    :param diagnostics: whether to add the two values. They need ``config.success_reward``.
     """
 
     def __init__(self, env: gym.Env, config: EnvConfig, diagnostics: bool = False) -> None:
@@ -44,14 +46,14 @@ class SuccessInfo(CheckedEnv):
         self._diagnostics = diagnostics
         crash = ("is_crash",) if config.crash_key is not None else ()
         self.step_keys = ("is_success", *crash, *(EPISODE_DIAGNOSTICS if diagnostics else ()))
-        """The keys that it adds to the ``info`` of each step."""
+        """The keys that this wrapper adds to the ``info`` of each step."""
         self._start: Any = None
         self._moved = self._at_reset = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment, and add to ``info`` whether the goal is reached already.
 
-        :raises RunError: it raised, or returned an invalid observation.
+        :raises RunError: the environment raised, or returned an invalid observation.
         """
         observation, info = super().reset(seed=seed, options=options)
         self._start = np.copy(observation["achieved_goal"])
@@ -65,8 +67,8 @@ class SuccessInfo(CheckedEnv):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step the environment and add the keys to ``info``.
 
-        :raises RunError: it failed; an episode ended, and it is unknown whether it was a success; or a value is
-            neither true nor false, such as NaN, which Python takes for true.
+        :raises RunError: the environment failed; or an episode ended, and it is unknown whether it was a success; or a
+            value is neither true nor false, such as NaN, which ``bool`` converts to True.
         """
         observation, reward, terminated, truncated, info = super().step(action)
         success = self._success_in(info)
@@ -87,7 +89,7 @@ class SuccessInfo(CheckedEnv):
         return observation, reward, terminated, truncated, info
 
     def _success_in(self, info: dict[str, Any]) -> bool | None:
-        """Return the value of the first success key in ``info``; None: it has none."""
+        """Return the value of the first success key in ``info``, None if ``info`` has no such key."""
         key = next((key for key in self._success_keys if key in info), None)
         return None if key is None else as_bool(info[key], key, self._config.id)
 
@@ -99,7 +101,7 @@ class SuccessInfo(CheckedEnv):
 def as_bool(value: Any, key: str, env_name: str) -> bool:
     """Return a value of ``info`` as bool; None counts as False.
 
-    :raises RunError: it is not one number, or NaN.
+    :raises RunError: the value is not a single number, or is NaN.
     """
     if isinstance(value, bool | np.bool_) or value is None:
         return bool(value)

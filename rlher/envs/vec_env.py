@@ -1,6 +1,6 @@
-"""Vectorised training environments, in this process or in worker processes, which can be built again.
+"""Vectorised training environments, in this process or in worker processes.
 
-They are built again to continue a run from a checkpoint, or because a worker process was lost.
+They can be built again, to continue a run from a checkpoint or after a worker process was lost.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ from rlher.envs.worker_vec_env import WorkerVecEnv
 def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
-    Images have their channels first, as policies take them.
+    Images have their channels first, as policies expect.
 
-    :param seed: seed of the group; each environment and the action space get their own seeds from it.
-    :param vec_env: ``"dummy"``: all in this process; ``"subproc"``: in worker processes, at most one per core. One
-        more, in this process, computes the rewards of virtual transitions while the workers step.
+    :param seed: seed from which the seeds of the environments and of the action space derive.
+    :param vec_env: ``"dummy"`` runs all environments in this process. ``"subproc"`` runs them in worker processes, at
+        most one per core. A further environment in this process then computes the rewards of virtual transitions.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
-        raise RunError if an environment fails, with the same message from either kind, and WorkerLost, which is a
-        RunError, if a process dies or hangs.
+        raise RunError if an environment fails; the message does not depend on ``vec_env``. They raise WorkerLost, a
+        subclass of RunError, if a process dies or hangs.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
     build = partial(make_training_env, config)
@@ -43,15 +43,15 @@ def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str
         envs = DummyVecEnv([lambda: first, *[build] * (n_envs - 1)])
     seed_envs(envs, seed)
     images = [space for space in first.observation_space.spaces.values() if is_image_space(space)]  # type: ignore
-    # Stable-Baselines3 would do it outside of RestorableVecEnv, whose rebuilt environments return observations too.
+    # Stable-Baselines3 would wrap RestorableVecEnv, and miss the observations of rebuilt environments.
     return envs if all(map(is_image_space_channels_first, images)) else VecTransposeImage(envs)
 
 
 def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
     """Seed the next reset of each environment and the action space, and return the environments' seeds.
 
-    Stable-Baselines3 gives environment i the seed ``seed + i``, so runs with seeds 0 and 1 would share all but one of
-    their environments.
+    Stable-Baselines3 gives environment i the seed ``seed + i``. So runs with seeds 0 and 1 would have all environments
+    but one in common.
     """
     *seeds, action_seed = np.random.SeedSequence(seed).generate_state(envs.num_envs + 1).tolist()
     envs.unwrapped._seeds = seeds
@@ -60,25 +60,25 @@ def seed_envs(envs: VecEnv, seed: int | None) -> Sequence[int]:
 
 
 def make_training_env(config: EnvConfig) -> Monitor:
-    """Return one training environment in a Monitor, which notes success and crash of each episode."""
+    """Return one training environment in a Monitor, which records success and crash of each episode."""
     env = make_env(config, training=True)
     return Monitor(env, info_keywords=env.get_wrapper_attr("step_keys"))
 
 
 class RestorableVecEnv(VecEnvWrapper):
-    """Rebuilds its environments from known seeds, and returns to a point within an episode by repeating actions.
+    """Rebuilds its environments from known seeds, and repeats actions to return to a point within an episode.
 
-    It repeats the recorded actions because few environments can save their state.
+    Recorded actions are repeated because few environments can save their state.
 
-    Rebuilding, unlike a reset, also clears counters or a solver's warm start. A deterministic environment is restored
-    bit for bit from seed and actions.
+    Unlike a reset, rebuilding also clears counters and a solver's warm start. So seed and actions restore a
+    deterministic environment bit for bit.
 
     If a worker process is lost, :meth:`replace_lost` replaces all of them.
 
-    :param build: makes the vectorised environments from a seed.
-    :param seed: seed of the first environments; the seeds of later ones derive from it and their number.
+    :param build: function that makes the vectorised environments from a seed.
+    :param seed: seed of the first environments. Seeds of rebuilt environments derive from it and the build number.
     :param max_restarts: how often processes may be lost without a finished episode in between.
-    :param records_actions: record the actions, for a checkpoint.
+    :param records_actions: whether to record the actions for a checkpoint.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class RestorableVecEnv(VecEnvWrapper):
     def rebuild(self, build_number: int | None = None, actions: Sequence[np.ndarray] = ()) -> VecEnvObs:
         """Build environments, reset them, take actions, and return the last observations (n_envs, …).
 
-        If a process is lost meanwhile, all are built again. The seeds follow from the run's seed, so that a run with
-        the same losses repeats itself.
+        If a process is lost meanwhile, all environments are built again. The seeds derive from the run's seed, so that
+        a run with the same losses repeats itself.
 
-        :param build_number: number of the environments; those of the run's beginning have 0. None: the next one.
-        :param actions: (n_envs, …) of each step.
+        :param build_number: number of the build; 0 at the beginning of a run. If None, the next number.
+        :param actions: for each step, (n_envs, …) actions.
         :raises RunError: processes were lost too often.
         """
         while True:
@@ -110,7 +110,7 @@ class RestorableVecEnv(VecEnvWrapper):
                 self.venv = self._build(derived if number else self._seed)
                 self.build_number, self.actions = number, list(actions)
                 observations = self.venv.reset()
-                for action in actions:  # not by `step`, which would count the restarts from 0 after an episode
+                for action in actions:  # not `self.step`, which resets the count of restarts
                     observations = self.venv.step(action)[0]
                 return observations
             except WorkerLost as lost:

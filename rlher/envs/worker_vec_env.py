@@ -1,4 +1,4 @@
-"""A vectorised environment that shares its environments among worker processes."""
+"""A vectorised environment that distributes its environments over worker processes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,13 +16,13 @@ from rlher.core.workers import BUILD_TIMEOUT, Worker, close_workers, report_prog
 
 
 class EnvService:
-    """The service of a worker: it holds environments, and resets each after its episodes.
+    """The service of a worker: it holds environments, and resets each of them after an episode.
 
-    The time limit of an answer begins again after each environment, see :meth:`rlher.core.workers.Worker.receive`.
+    The worker's time limit starts again after each environment, see :meth:`rlher.core.workers.Worker.receive`.
 
-    :param build: returns an environment.
-    :param seeds: seeds of the global generators while each environment is built. Workers are forks of one process, so
-        without a seed all would draw the same numbers.
+    :param build: function that returns an environment.
+    :param seeds: for each environment, seed of the global generators while it is built. Workers are forks of one
+        process, so without seeds all of them would draw the same numbers.
     """
 
     def __init__(self, build: Callable[[], gym.Env], seeds: Sequence[int]) -> None:
@@ -33,7 +33,7 @@ class EnvService:
             report_progress()
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[Any]:
-        """Reset the environments, and seed the global generators, from which they may draw."""
+        """Reset the environments. Seed the global generators before, because environments may draw from them."""
         observations = []
         for env, seed, env_options in zip(self.envs, seeds, options, strict=True):
             if seed is not None:
@@ -43,7 +43,7 @@ class EnvService:
         return observations
 
     def step(self, actions: Sequence[Any]) -> list[tuple[Any, Any, bool, dict[str, Any]]]:
-        """Take a step in each, and return it as a ``VecEnv`` does."""
+        """Take a step in each environment, and return the results as a ``VecEnv`` does."""
         results = []
         for env, action in zip(self.envs, actions, strict=True):
             observation, reward, terminated, truncated, info = env.step(action)
@@ -71,14 +71,14 @@ def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: di
 
 
 class WorkerVecEnv(VecEnv):
-    """Environments in worker processes, which raises WorkerLost if one of the processes dies or hangs.
+    """Environments in worker processes. It raises WorkerLost if a process dies or hangs.
 
-    :param build: returns the environment. It is called in the processes.
-    :param reward_env: environment in this process with the same spaces; the rewards of virtual transitions are its
-        ``compute_reward``.
-    :param seeds: seeds of the global generators while each environment is built.
+    :param build: function that returns an environment; the worker processes call it.
+    :param reward_env: environment in this process with the same spaces. Its ``compute_reward`` computes the rewards of
+        virtual transitions.
+    :param seeds: for each environment, seed of the global generators while it is built.
     :param config: config of the environment; its ``step_timeout`` is used.
-    :param processes: number of worker processes, among which the environments are shared.
+    :param processes: number of worker processes over which the environments are distributed.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class WorkerVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; ``compute_reward`` in this process, also while the workers step."""
+        """Call a method of each environment. ``compute_reward`` runs in this process, also while the workers step."""
         if method_name == "compute_reward":
             compute_reward = self.reward_env.get_wrapper_attr(method_name)
             return [compute_reward(*method_args, **method_kwargs) for _ in self._get_indices(indices)]
@@ -149,9 +149,9 @@ class WorkerVecEnv(VecEnv):
         return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
 
     def _send(self, method: str, *values: Any) -> None:
-        """Ask all workers for a call of a method of their service.
+        """Ask all workers to call a method of their service.
 
-        :param values: arguments; of each (n_envs, …) the worker gets the part of its environments.
+        :param values: (n_envs, …) arguments; each worker gets the entries of its environments.
         """
         for worker, part in zip(self.workers, self._parts, strict=True):
             worker.send(method, *(value[part] for value in values))

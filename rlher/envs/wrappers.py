@@ -1,6 +1,6 @@
 """Wrappers that make a goal environment easier to learn: action repeat, an end after a fall, an offset of rewards.
 
-An exported agent plays with a copy of this module, so nothing of rlher is imported here.
+An exported agent uses a copy of this module, so it imports nothing of rlher.
 """
 
 from typing import Any
@@ -11,9 +11,9 @@ import gymnasium as gym
 class ActionRepeat(gym.Wrapper):
     """Repeat each action, so that one decision covers several steps of the environment.
 
-    The agent sees the last observation. The reward is the sum over the repeated steps or, if ``last_reward`` is set,
-    that of the last step: hindsight needs the reward that ``compute_reward`` returns for the last observation. ``info``
-    is that of the last step, so a success or a crash that is over by then does not count.
+    The agent sees the observation and the ``info`` of the last step. A success or crash during an earlier step does not
+    count. The reward is the sum over the repeated steps. With ``last_reward`` it is the last step's reward, because
+    hindsight needs the reward that ``compute_reward`` returns for the last observation.
 
     :param times: environment steps per action, fewer if the episode ends before.
     :param last_reward: return the last step's reward in place of the sum.
@@ -39,8 +39,8 @@ class TruncateAfterFall(gym.Wrapper):
     """Truncate an episode soon after its object has fallen off the table, where the robot cannot reach it.
 
     On FetchPush this happens in half of the training episodes. The steps after it are a quarter of the replay buffer,
-    and even more of the virtual goals are on the floor. A few of these steps are kept, because without them no value of
-    a fallen object would be learnt, and the agent would not avoid it.
+    and even more of the virtual goals are on the floor. A few of these steps are kept. Without them the agent would
+    not learn the value of states with a fallen object, and would not avoid them.
 
     :param height: third entry of ``achieved_goal`` below which the object has fallen.
     """
