@@ -18,11 +18,11 @@ OUTCOME_COLORS = {
 
 
 def add_caption(image: np.ndarray, number: int, episode: Episode, is_over: bool, distance: str) -> np.ndarray:
-    """Return an image with a caption of two lines below it; the colour shows the outcome, or that the goal is reached.
+    """Return an image with a caption of two lines below; its colour shows the outcome, or that the goal is reached.
 
     :param image: (height, width, 3), uint8.
     :param number: number of the episode, from 1.
-    :param distance: to the goal, see :func:`distance_text`.
+    :param distance: distance to the goal as text, see :func:`distance_text`.
     :return: (height + :data:`HEIGHT`, width, 3), uint8.
     """
     color, status = _color_and_status(episode, is_over)

@@ -23,8 +23,8 @@ OnEvaluation = Callable[[EvaluationRows], None]
 class Episode:
     """The result of one episode, or of its steps so far.
 
-    A step is one of the agent. With ``env.action_repeat`` it covers several steps of the environment, and has the
-    ``info`` of the last of them.
+    A step is one action of the agent. With ``env.action_repeat`` it covers several steps of the environment, and has
+    the ``info`` of the last environment step.
 
     :param success: ``info["is_success"]`` at the last step, the measure of the HER literature.
     :param reached: ``info["is_success"]`` at any step.
@@ -42,7 +42,7 @@ class Episode:
 
     @property
     def outcome(self) -> str:
-        """How it ended: ``"success"``, ``"crashed"``, ``"reached, then left"`` or ``"missed"``."""
+        """How the episode ended: ``"success"``, ``"crashed"``, ``"reached, then left"`` or ``"missed"``."""
         if self.success:
             return "success"
         if self.crashed:
@@ -57,7 +57,7 @@ class Episode:
 class Metric:
     """One number about an evaluation: the mean of an attribute over its episodes.
 
-    :param name: column of ``evaluations.csv`` and key of ``result.json``; that of a rate ends in ``_rate``.
+    :param name: column of ``evaluations.csv`` and key of ``result.json``. Names of rates end in ``_rate``.
     :param attribute: attribute of :class:`Episode`; episodes where it is None do not count.
     :param label: name in printed lines and tables.
     :param axis: axis label in plots, with the unit.
@@ -72,7 +72,7 @@ class Metric:
 
     @property
     def is_rate(self) -> bool:
-        """Whether it lies in [0, 1] and is shown in per cent."""
+        """Whether the metric lies in [0, 1] and is shown in per cent."""
         return self.name.endswith("_rate")
 
     def compute(self, episodes: Sequence[Episode]) -> float | None:

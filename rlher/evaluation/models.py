@@ -1,4 +1,4 @@
-"""Load the model of a run and act with it; find the one that `rlher evaluate`, `enjoy` or `collect` is asked for.
+"""Load the model of a run and act with it; find the model that `rlher evaluate`, `enjoy` and `collect` use.
 
 A policy is a function from an observation to an action.
 """
@@ -58,10 +58,10 @@ def play_model(
     device: str = "cpu",
     on_step: OnStep | None = None,
 ) -> Iterator[Episode]:
-    """Yield an episode of a model for each seed, in a new environment: the same ones each time, wherever played.
+    """Yield an episode for each seed, all in one new environment; the same model and seeds give the same episodes.
 
-    The generators of random numbers, from which an environment may draw while it is built, are seeded. One thread
-    computes, because sums of several threads may differ in their last digit. Both are restored afterwards.
+    The global random number generators are seeded, because an environment may draw from them while it is built. Torch
+    uses one thread, because sums by several threads may differ in the last digit. Both are restored afterwards.
 
     :param file: model file of the run.
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
@@ -83,10 +83,10 @@ def play_model(
 class RunModel:
     """A model of a run, or of a pretrained agent.
 
-    :param run: its run folder; pretrained agents lie in one, too.
+    :param run: run folder of the run or of the pretrained agent.
     :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model_name` returns it.
-    :param pretrained_name: name of a pretrained agent; None: a run.
-    :param deterministic: deterministic actions, not sampled ones.
+    :param pretrained_name: name of a pretrained agent, None for a run.
+    :param deterministic: whether to use deterministic actions; otherwise they are sampled.
     :param device: torch device of the model.
     """
 

@@ -1,8 +1,8 @@
 """Play evaluation episodes in worker processes beside training, or in this process.
 
-The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each is played in a new
-environment, and every episode has its own seed. So the results do not depend on the number of processes. A process that
-is lost is replaced; why it was lost is found in :mod:`rlher.core.workers`.
+The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each batch is played in a
+new environment, and every episode has its own seed. So the results do not depend on the number of processes. Lost
+processes are replaced; :mod:`rlher.core.workers` finds out why they were lost.
 """
 
 import io
@@ -20,7 +20,7 @@ from rlher.evaluation.metrics import Episode, Summary, summarize
 from rlher.evaluation.models import play_model
 
 EPISODES_PER_BATCH = 25
-"""Episodes that one process plays one after the other: a usual evaluation needs one process, a final one several."""
+"""Episodes that one process plays in sequence. A usual evaluation needs one process, a final evaluation several."""
 
 
 BatchFutures = list[Future[list[Episode]]]
@@ -36,7 +36,7 @@ def wait_for_summary(batches: BatchFutures) -> Summary:
 
 
 class EvaluationService:
-    """What a worker does: it plays batches of episodes."""
+    """The service of a worker: it plays batches of episodes."""
 
     def __init__(self, config: TrainConfig) -> None:
         th.set_flush_denormal(True)  # as in training.preparation
@@ -50,7 +50,7 @@ class EvaluationService:
 
 
 class EvaluationPool:
-    """Plays evaluations of a training run in ``eval.workers`` processes, in this one if there are none.
+    """Plays evaluations of a training run in ``eval.workers`` processes, or in this process if there are none.
 
     Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than
     ``env.step_timeout`` for a step, is replaced, and its episode is played again; after ``env.max_restarts``

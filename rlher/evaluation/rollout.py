@@ -57,7 +57,7 @@ def play_episode(env: gym.Env, policy: Policy, seed: int, on_step: OnStep | None
 def play_episodes(
     env: gym.Env, policy: Policy, seeds: Iterable[int], on_step: OnStep | None = None
 ) -> Iterator[Episode]:
-    """Yield the episode of each seed as it ends; the arguments are those of :func:`play_episode`."""
+    """Yield the episode of each seed as it ends; see :func:`play_episode` for the arguments."""
     for seed in seeds:
         yield play_episode(env, policy, seed, on_step)
 
@@ -65,7 +65,7 @@ def play_episodes(
 def track_episodes(episodes: Iterator[Episode], total: int | None, enabled: bool = True) -> Iterator[Episode]:
     """Yield each episode as it ends, and show a progress bar if stderr is a terminal.
 
-    :param total: number of episodes; None: unknown.
+    :param total: number of episodes, None if unknown.
     """
     columns = (MofNCompleteColumn(), TextColumn("episodes"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     progress = Progress(

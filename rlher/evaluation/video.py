@@ -25,9 +25,9 @@ from rlher.evaluation.metrics import Episode
 from rlher.evaluation.rollout import Observation
 
 TILE_WIDTH, MAX_WIDTH = 480, 1920
-"""Width of the picture of an episode, and of a page of them unless the user gives another, in pixels."""
+"""Default width of an episode's picture, and largest default width of a page, in pixels."""
 AUTO_COLUMNS, AUTO_ROWS = 3, 2
-"""Largest grid that is chosen without the user."""
+"""Largest grid that is chosen automatically."""
 MAX_SIDE = 20
 """Most columns, and rows, that a user may ask for."""
 BACKGROUND, GAP = 24, 4
@@ -72,13 +72,13 @@ class VideoRecorder:
         self.episodes: list[list[bytes]] = []
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
         self.shape = (0, 0, 3)
-        """Of a picture: height, width, channels."""
+        """Height, width and channels of a picture."""
         self._env = env
         self._width = width
         self._captions = captions
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
-        """Render a picture; the one of a reset begins an episode."""
+        """Render a picture. The picture after a reset begins a new episode."""
         if self.failed:
             return
         if episode.length == 0:
@@ -120,8 +120,10 @@ def record_video(
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
-    :param grid: episodes side by side, further ones follow on the next page; None: three in a row, at most two rows.
-    :param width: width of the video in pixels; None: :data:`TILE_WIDTH` for each column, at most :data:`MAX_WIDTH`.
+    :param grid: columns and rows of a page; None for up to three columns and two rows. Further episodes follow on
+        further pages.
+    :param width: width of the video in pixels. If None, :data:`TILE_WIDTH` for each column, at most
+        :data:`MAX_WIDTH`.
     :param captions: whether episode, step, distance and outcome are written under each picture.
     :raises UserError: the file cannot be written.
     """
@@ -136,7 +138,7 @@ def record_video(
 
 
 def _write_pages(path: Path, recorder: VideoRecorder, grid: Grid, fps: float) -> None:
-    """Write the recorded episodes side by side, a page of them after the other."""
+    """Write the recorded episodes side by side, page by page."""
     columns, rows = grid
     tile_height, tile_width, _ = recorder.shape
     height = rows * (tile_height + GAP) - GAP

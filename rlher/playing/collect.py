@@ -121,7 +121,7 @@ class EpisodeRecorder(gym.Wrapper):
 
 
 def _metadata(config: CollectConfig, source: EpisodeSource, success_rate: float) -> dict[str, Any]:
-    """Return what the dataset says about itself; ``algorithm_name`` is Minari's own key."""
+    """Return the metadata of the dataset; ``algorithm_name`` is a key of Minari."""
     return {
         "algorithm_name": source.name,
         METADATA_KEY: {

@@ -105,7 +105,8 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
 def _dataset(path: str, metadata: Path, env_config: EnvConfig | None) -> EpisodeSource:
     """Return the episodes of a dataset, from their seeds and actions.
 
-    :param env_config: None: the one that the dataset names, if it is one of rlher's; another may be a stranger's code.
+    :param env_config: config of the environment. If None, the environment that the dataset names, if it is rlher's own;
+        other environments may be a stranger's code.
     """
     with as_read_error(metadata):
         env_id, action_repeat = collected_env(read_json_or_empty(metadata))
@@ -158,8 +159,8 @@ class CheckedController:
 def load_controller(name: str, env: gym.Env) -> CheckedController:
     """Return a controller for an environment.
 
-    :param name: :data:`SCRIPTED`, or ``module:attribute`` of the user's own.
-    :raises UserError: there is none of that name, or none for this environment.
+    :param name: :data:`SCRIPTED`, or ``module:attribute`` of a user's controller.
+    :raises UserError: there is no controller of that name, or no scripted controller for this environment.
     """
     spec: Any = env.unwrapped.spec
     controller: Any = SCRIPTED_CONTROLLERS.get(spec.name) if name == SCRIPTED else import_object("controller", name)

@@ -1,12 +1,12 @@
 """When checkpoints are written during training, what they hold, and how a run is restored from one.
 
-No environment can save its state, so a checkpoint holds the number of the environments' build, which gives their seed,
-and the actions since then. A run that is resumed builds the environments again and repeats the actions, so it
-continues identically, bit for bit.
+No environment can save its state. So a checkpoint holds the build number of the environments, from which their
+seed derives, and the actions since that build. A resumed run builds the environments again and repeats the actions. So
+it continues identically, bit for bit.
 
-Every ``checkpoint.freq`` steps there is an *environment rebuild*, so that there are never many actions to repeat:
-running episodes are truncated in the replay buffer, the environments are built again, and a checkpoint is written.
-Further checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
+Every ``checkpoint.freq`` steps there is an *environment rebuild*, which limits the number of actions to repeat. It
+truncates running episodes in the replay buffer, builds the environments again, and writes a checkpoint. Further
+checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
 
 The files of a checkpoint are not pickled:
 

@@ -132,12 +132,12 @@ class Evaluator:
             self._on_evaluation(self.rows)
 
     def evaluate_final(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Evaluate the last model, and the best one if it is of another step, on seeds that chose no model.
+        """Evaluate the last model, and the best model if it has another step, on seeds not used to choose it.
 
-        With ``engine.overlap``, the evaluation at the last step measured the model before its last updates. If that was
-        the best one, the last model is saved as the best.
+        With ``engine.overlap``, the evaluation at the last step measured the model before its last updates. If this
+        evaluation was the best, the last model is saved as the best.
 
-        :return: the summary of the last model; that of the best one, with the step at which it was saved.
+        :return: the summary of the last model, and the summary of the best model with the step at which it was saved.
         """
         n_episodes = self._run.config.eval.final_episodes
         seed = self._run.config.eval.seed + FINAL_SEED_OFFSET
@@ -155,14 +155,14 @@ class Evaluator:
         return wait_for_summary(last_batches), best
 
     def write_best_model(self) -> None:
-        """Write the best model; without one, delete the file, which may be of steps that are done again."""
+        """Write the best model. If there is none, delete the file, which may belong to steps that are done again."""
         if self.best_model_content is not None:
             write_bytes(self._run.model_path("best"), self.best_model_content)
         else:
             self._run.model_path("best").unlink(missing_ok=True)
 
     def _log(self, row: dict[str, Any]) -> None:
-        """Log a row on its own: what the logger has collected since belongs to a later step."""
+        """Log a row separately, because the numbers that the logger has collected since belong to a later step."""
         values: dict[str, Any] = {"time/total_timesteps": row["timesteps"]}
         values |= {f"eval/{metric.name}": row[metric.name] for metric in METRICS if row[metric.name] is not None}
         excluded: dict[str, Any] = dict.fromkeys(values)

@@ -73,7 +73,7 @@ def pretrain(
 ) -> None:
     """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks; the learning rate follows its schedule.
 
-    Interrupted, it leaves no checkpoint, so that a resumed run does it again from the beginning.
+    An interruption leaves no checkpoint, so a resumed run repeats the pretraining from the beginning.
 
     :raises KeyboardInterrupt: a stop was requested.
     """

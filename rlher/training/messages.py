@@ -34,7 +34,7 @@ def interruption_text(run: RunFolder) -> str:
     """Return the message of a run that was interrupted: which models it has, and how to go on."""
     evaluate = shlex.join(["rlher", "evaluate", str(run)])
     go_on = f"Resume: `{shlex.join(['rlher', 'resume', str(run)])}`"
-    if run.config.checkpoint.freq is None:  # a resume would begin again, and delete the models
+    if run.config.checkpoint.freq is None:  # resuming would start from step 0 and delete the models
         go_on = f"Go on from it: {run.init_from_override()}"
     return f"interrupted; {saved_models_text(run)}. Evaluate: `{evaluate}`. {go_on}."
 

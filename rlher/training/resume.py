@@ -83,7 +83,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
 def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
-    :param new_config: to be trained; ``run.config`` is that of ``config.yaml``, which may have been changed as well.
+    :param new_config: config to train. ``run.config`` is read from ``config.yaml``, which the user may have edited.
     """
     from rlher.training.checkpointer import recorded_values  # imports torch
 

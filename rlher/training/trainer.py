@@ -29,7 +29,7 @@ LOG_INTERVAL = 4
 class Trainer:
     """Trains one run: learns, evaluates, writes its models, checkpoints and result.
 
-    :param run: its folder is locked by the caller.
+    :param run: run folder, which the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
     :param on_evaluation: called with all rows after each evaluation, in place of a final evaluation.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
@@ -70,7 +70,7 @@ class Trainer:
         return self.result
 
     def _reset_results(self) -> None:
-        """Set the results in the folder to those of the checkpoint; without one, delete them."""
+        """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
         self.run.write_evaluations(self.evaluator.rows)
         self.evaluator.write_best_model()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
@@ -104,12 +104,12 @@ class Trainer:
                     self.evaluator.finish_pending()
                 raise
             finally:
-                # After training diverged, torch raises errors of many kinds; that of `to_bytes` replaces them.
+                # If training diverged, torch raises errors of many kinds. The error of `to_bytes` replaces them.
                 write_bytes(self.run.model_path("last"), model_file.to_bytes(self.model))
 
     @contextmanager
     def _record_result(self) -> Iterator[None]:
-        """Write how the block ends, and say in the exception that ends it which models the run has."""
+        """Record how the block ends. If an exception ends it, add to its message which models the run has."""
         result = self.result
         try:
             yield
@@ -132,9 +132,9 @@ class Trainer:
         return RunError(f"{self.result.error}; {saved_models_text(self.run)}.", self.run.folder)
 
     def _write_result(self) -> None:
-        """Write ``result.json`` at the very end: a run that is killed in its final evaluation has none.
+        """Write ``result.json`` at the very end, so a run that is killed in its final evaluation has none.
 
-        It is passed to the tracker, and printed with ``json=true``.
+        The result is also passed to the tracker, and printed with ``json=true``.
         """
         result = self.result
         result.timesteps = self.model.num_timesteps
