@@ -95,7 +95,7 @@ class Run:
         """Play episodes, and return what ``rlher evaluate --json`` prints: success rate with its interval, return, ….
 
         :param seed: seed of the first episode; the next ones count up.
-        :param model: as in :func:`load`; None: the one that was loaded.
+        :param model: as in :func:`load`; None for the model that was loaded.
         """
         from rlher.evaluation.models import open_run_model
 
@@ -107,7 +107,7 @@ class Run:
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
-        Return the path of the video, None if there was a window or it could not be recorded; in a notebook,
+        Return the path of the video, None if there was a window or the video could not be recorded. In a notebook,
         ``IPython.display.Image`` shows a GIF.
 
         :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
@@ -138,7 +138,7 @@ class Run:
     def export(self, folder: str | Path | None = None, *, format: str = "sb3") -> Path:
         """Write the agent for Stable-Baselines3 alone, with a script and a model card, and return the folder.
 
-        :param folder: None: ``<run>/export``, which is replaced.
+        :param folder: folder to write; None for ``<run>/export``, which is replaced.
         :param format: ``"sb3"``, or ``"onnx"``: the policy as an ONNX file as well.
         :raises UserError: there is no model, the folder cannot be written, or it is a pretrained agent.
         """
@@ -220,13 +220,13 @@ def train(
     After Ctrl-C, or "interrupt" in a notebook, models and a checkpoint are written first, so that
     ``rlher.load(folder).resume()`` continues the run.
 
-    :param algo: algorithm, such as ``"sac"``, or a class that extends the one of an algorithm.
+    :param algo: algorithm, such as ``"sac"``, or a subclass of an algorithm's class.
     :param env: environment, such as ``"FetchReach-v4"`` or ``"my_env.yaml"``.
-    :param her: strategy, or a mapping of its keys; True: of the recipe; None, False or ``"off"``: no hindsight.
-    :param total_timesteps: None: of the recipe.
+    :param her: strategy, or a mapping of its keys; True for the recipe's; None, False or ``"off"``: no hindsight.
+    :param total_timesteps: environment steps to train; None for the recipe's value.
     :param seed: several, such as ``range(3)``, are trained ``workers=`` at a time as a sweep: a run of the same config
         that is finished is not trained again, and one that was interrupted is continued.
-    :param logs: folder of all runs; None: ``logs``.
+    :param logs: folder of all runs; ``logs`` if None.
     :param progress: print progress on stderr; False: only warnings.
     :param keys: any other config key: ``n_envs=2``, ``algo={"gamma": 0.95}``, ``**{"algo.gamma": 0.95}``. Where a key
         takes ``"module:name"``, the function or class may be given.
@@ -237,7 +237,7 @@ def train(
     from rlher.envs.registration import registering_module
 
     if her is True:
-        her = None  # that of the recipe
+        her = None  # the recipe's hindsight
     elif her in (None, False):
         her = "off"
     arguments = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
@@ -315,7 +315,7 @@ def compare(
 ) -> "pd.DataFrame | str":
     """Return a table of ``rlher compare``: its numbers as a DataFrame, or its text.
 
-    Runs that differ only in their seed are one agent. The columns are those of ``rlher compare --format csv``.
+    Runs that differ only in their seed are one agent. ``rlher compare --format csv`` has the same columns.
 
     :param runs: a mapping of names to runs names the agents: ``{"HER": runs[:3], "no HER": runs[3:]}``.
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
@@ -354,7 +354,7 @@ def plot(
 
     :param runs, by: as in :func:`compare`.
     :param ax: axes of a figure of your own, which are returned, for runs of one environment; ``ax.legend()`` names the
-        curves. Its style is yours: ``plt.style.use(["default", "rlher.analysis.paper"])`` gives it that of a paper.
+        curves. You choose their style; ``plt.style.use(["default", "rlher.analysis.paper"])`` sets a paper's style.
     :param keys: the command's: ``x="wall"``, ``y="mean_reward"``, ``title``, ``smooth=5``, ``figsize=[3.4, 2.6]``,
         ``style="paper"``.
     :return: the figure, whose ``numbers`` is a DataFrame of the drawn points, or ``ax``.
@@ -377,7 +377,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     """Write one HTML page with curves, tables and clips of runs, as ``rlher report`` does, and return its path.
 
     :param runs, by: as in :func:`compare`; a study of ``rlher optimize`` is given as its folder.
-    :param output: the page; None: ``report.html`` beside the runs.
+    :param output: file of the page; ``report.html`` beside the runs if None.
     :param keys: the command's, such as ``title``.
     :raises UserError: there is no run with an evaluation, or the page cannot be written.
     """

@@ -16,7 +16,7 @@ def require_pushable(push: str) -> None:
 def push_folder(folder: Path, files: list[str], repository: str, message: str) -> str:
     """Create a model repository if it does not exist, commit files of a folder to it, and return its address.
 
-    The server is the one of ``HF_ENDPOINT``; the login that of ``hf auth login`` or ``HF_TOKEN``.
+    ``HF_ENDPOINT`` sets the server. The login comes from ``hf auth login`` or ``HF_TOKEN``.
 
     :raises UserError: the server cannot be reached or refuses.
     """

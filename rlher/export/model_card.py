@@ -25,7 +25,7 @@ def model_card(
 ) -> str:
     """Return the model card: ``card.md.jinja`` filled in.
 
-    :param files: names of the ``model``'s zip, of the ``onnx`` file and of the ``video``; None: there is none.
+    :param files: names of the ``model``'s zip, of the ``onnx`` file and of the ``video``; None for a missing file.
     :param measured: summary of an evaluation, and the ``seed`` of its first episode.
     :param notes: notes on the files, one sentence each.
     """
