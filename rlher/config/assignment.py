@@ -108,6 +108,6 @@ def _convert(value: Any, kind: Any) -> Any:
 def _describe_type(kind: Any) -> str:
     kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
     if get_origin(kind) is list:
-        return f"a list, of which each entry is {_describe_type(get_args(kind)[0])}"
+        return f"a list whose entries are each {_describe_type(get_args(kind)[0])}"
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a plain value"}
     return kinds.get(kind, "a mapping")

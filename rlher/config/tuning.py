@@ -74,5 +74,5 @@ class OptimizeConfig(LauncherConfig):
             raise UserError(f"{problem}, so no trial would be evaluated; use a smaller eval.freq, or eval.freq=null.")
         if self.storage is not None and parse_address(self.storage) is None:
             # The message does not quote the value, because it may be a password.
-            example = "sqlite:///study.db; it has one '@' at most, so write that of a password as %40"
+            example = "sqlite:///study.db; it may have only one '@', so write an '@' of the password as %40"
             raise UserError(f"storage= is not the address of a database, such as {example}.")

@@ -1,6 +1,6 @@
 """When checkpoints are written during training, what they hold, and how a run is restored from one.
 
-No environment can save its state. So a checkpoint holds the build number of the environments, from which their
+Few environments can save their state. So a checkpoint holds the build number of the environments, from which their
 seed derives, and the actions since that build. A resumed run builds the environments again and repeats the actions. So
 it continues identically, bit for bit.
 
