@@ -208,7 +208,7 @@ def train(
     env: str | None = None,
     /,
     *,
-    her: Any = True,
+    her: Any = None,
     total_timesteps: int | None = None,
     seed: int | Iterable[int] | None = None,
     logs: str | Path | None = None,
@@ -222,7 +222,7 @@ def train(
 
     :param algo: algorithm, such as ``"sac"``, or a subclass of an algorithm's class.
     :param env: environment, such as ``"FetchReach-v4"`` or ``"my_env.yaml"``.
-    :param her: strategy, or a mapping of its keys; True for the recipe's; None, False or ``"off"``: no hindsight.
+    :param her: strategy, or a mapping of its keys. None: of the recipe. ``"off"`` or False: no hindsight.
     :param total_timesteps: environment steps to train; None for the recipe's value.
     :param seed: several, such as ``range(3)``, are trained ``workers=`` at a time as a sweep: a run of the same config
         that is finished is not trained again, and one that was interrupted is continued.
@@ -236,10 +236,6 @@ def train(
     """
     from rlher.envs.registration import registering_module
 
-    if her is True:
-        her = None  # the recipe's hindsight
-    elif her in (None, False):
-        her = "off"
     arguments = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     if not progress:
         arguments["progress"] = False

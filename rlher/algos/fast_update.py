@@ -1,7 +1,8 @@
 """The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -72,11 +73,10 @@ class FastAlgorithm(OverlapAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
-    unsaved: Sequence[str] = (*OverlapAlgorithm.unsaved, "optimizers", "_features")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
-    optimizers: list[th.optim.Optimizer]
-    """All optimizers; ``train`` sets their learning rate."""
+    fast: SimpleNamespace
+    """All that is made from the networks for the fast update, such as optimizers. It is not saved with a model."""
     _reads_only_vectors = False
 
     def __init__(
@@ -95,7 +95,7 @@ class FastAlgorithm(OverlapAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and the attributes that ``update`` needs. List these attributes in ``unsaved``."""
+        """Set what ``update`` needs as attributes of ``fast``, among them the list ``optimizers``."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -125,7 +125,7 @@ class FastAlgorithm(OverlapAlgorithm):
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         policy_network = networks[0]  # the actor, or the Q network
-        self._features = make_feature_fn(policy_network)
+        self.fast = SimpleNamespace(features=make_feature_fn(policy_network))
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
 
@@ -143,7 +143,7 @@ class FastAlgorithm(OverlapAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self.optimizers)
+        self._update_learning_rate(self.fast.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -161,9 +161,9 @@ class FastAlgorithm(OverlapAlgorithm):
     def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self._features(samples.observations),
+            obs=self.fast.features(samples.observations),
             actions=samples.actions,
-            next_obs=self._features(samples.next_observations),
+            next_obs=self.fast.features(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
@@ -188,7 +188,7 @@ class FastAlgorithm(OverlapAlgorithm):
         if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self._features(observation)
+            features = self.fast.features(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:

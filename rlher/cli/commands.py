@@ -61,8 +61,8 @@ class Command:
     @property
     def flags(self) -> dict[str, Field]:
         """The command's keys by flag, such as ``--seed``. Keys of a section have no flag."""
-        keys = [key for key in fields(self.schema) if not is_dataclass(default_of(key))]
-        return {"--" + key.name.replace("_", "-"): key for key in keys}
+        values = [field for field in fields(self.schema) if not is_dataclass(default_of(field))]
+        return {"--" + field.name.replace("_", "-"): field for field in values}
 
     @functools.cached_property
     def keys(self) -> dict[str, Field]:
@@ -74,7 +74,7 @@ class Command:
     @property
     def positional(self) -> Field | None:
         """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
-        return next((key for key in fields(self.schema) if key.metadata.get("positional")), None)
+        return next((field for field in fields(self.schema) if field.metadata.get("positional")), None)
 
     @property
     def groups(self) -> list[str]:

@@ -25,6 +25,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
 
     The layers are applied in this order: defaults, the environment's YAML file, the recipe, the overrides. A later
     layer overrides the values of an earlier one.
+
     :param schema: dataclass of the config, such as :class:`~rlher.config.training.TrainConfig`.
     :param overrides: values by config key or short form.
     :raises UserError: the config cannot be composed, or a value is invalid.

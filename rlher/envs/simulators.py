@@ -83,9 +83,11 @@ def aim_mujoco_camera(env: gym.Env, camera: Mapping[str, Any]) -> None:
 
     :param camera: attributes of MuJoCo's ``MjvCamera``; empty to keep the environment's camera.
     """
-    values = {name: np.asarray(value) for name, value in camera.items() if value is not None}
+    values = {name: value for name, value in camera.items() if value is not None}
     if not values:
         return
+    if "lookat" in values:
+        values["lookat"] = np.asarray(values["lookat"])
     for owner in (env.unwrapped, *vars(env.unwrapped).values()):  # a maze is rendered by an environment that it holds
         renderer = getattr(owner, "mujoco_renderer", None) if isinstance(owner, gym.Env) else None
         if renderer:

@@ -6,13 +6,14 @@
 import contextlib
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from rlher.core.console import warn
 from rlher.core.errors import DamagedFile, as_read_error, first_line
-from rlher.core.reading import require_regular_file
+from rlher.core.reading import MAX_TABLE_BYTES, require_regular_file
 from rlher.core.writing import sync, write_json
 
 MANIFEST_FILE = "checkpoint.json"
@@ -71,7 +72,7 @@ def verify(folder: Path) -> None:
     """
     with as_read_error(folder):
         for file in folder.iterdir():
-            require_regular_file(file)
+            require_regular_file(file, MAX_TABLE_BYTES if file.suffix == ".json" else math.inf)
         sums: dict[str, str] = json.loads((folder / MANIFEST_FILE).read_text())["sha256"]
         for name, digest in sums.items():
             file = folder / Path(name).name  # a forged manifest may name any path

@@ -13,6 +13,7 @@ from rlher.evaluation.metrics import OnEvaluation
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
+from rlher.training.messages import print_header
 
 WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the workers of a run import."""
@@ -33,7 +34,6 @@ def train_run(
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """
     start_fork_server_if_needed(config)
-    from rlher.training.messages import print_header
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

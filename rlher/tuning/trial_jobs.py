@@ -24,7 +24,7 @@ from rlher.tuning.trials import RERUN_SEED, counted_trials, failure_reason, rank
 HEARTBEAT = "heartbeat"
 """User attribute of a trial: when its command was last alive, in seconds since 1970 by the command's own clock."""
 
-MAX_BEST = 5
+SHOWN_TRIALS = 5
 """Maximum number of completed trials in the progress table."""
 
 MAX_RETRY = 2
@@ -53,7 +53,7 @@ class TrialJobs(JobSource):
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
         trials = counted_trials(self.study)
-        shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:MAX_BEST]}
+        shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:SHOWN_TRIALS]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         in_order = [*shown.values(), *(trial for trial in trials if trial.number not in shown)]
         return [_row(trial, trial.number in shown) for trial in in_order]
