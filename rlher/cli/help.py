@@ -18,6 +18,7 @@ HELP_FLAGS = ("-h", "--help", "--help-all")
 
 EXAMPLES = (
     "rlher train algo=tqc env=parking-v0",
+    "rlher train algo=ddpg env=FetchReach-v4 --seed 1 her.n_sampled_goal=8",
     "rlher train -m algo=sac env=FetchReach-v4 seed=0,1,2 --workers 2",
     "rlher resume logs/tqc/parking-v0_1 more_timesteps=50_000",
     "rlher optimize algo=tqc env=parking-v0 --n-trials 100 --workers 2",
