@@ -262,11 +262,11 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     what = f"sample of the priority {type(priority).__name__}"
     with as_run_error(what):
         returned = priority.sample(count, rng)
-    if isinstance(returned, tuple) and len(returned) == 2:
-        ids, weights = to_ids(returned[0], count), returned[1]
-        has_valid_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
-        if ids is not None and has_valid_weights and priority.storage.is_stored(ids).all():
-            return ids, None if weights is None else np.array(weights, np.float64)
+        if isinstance(returned, tuple) and len(returned) == 2:
+            ids, weights = to_ids(returned[0], count), returned[1]
+            has_valid_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
+            if ids is not None and has_valid_weights and priority.storage.is_stored(ids).all():
+                return ids, None if weights is None else np.array(weights, np.float64)
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."

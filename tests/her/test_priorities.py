@@ -27,6 +27,7 @@ from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
         (lambda ids: (ids, np.ones(3)), "(int64 of shape (8,), float64 of shape (3,))"),
         (lambda ids: (ids, "heavy"), "(int64 of shape (8,), str)"),
         (lambda ids: (ids, np.ones(8)), "8 weights if the class defines update"),
+        (lambda ids: ([[1], [1, 2]], None), "sample of the priority UserPriority raised ValueError"),
     ],
 )
 def test_what_a_users_priority_returns_is_checked(returned, named: str) -> None:
