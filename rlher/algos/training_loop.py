@@ -191,8 +191,8 @@ class OverlapAlgorithm(OffPolicyAlgorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose actions as Stable-Baselines3 does, and replace some by random actions, see ``random_action``."""
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+        is_scaled = isinstance(self.action_space, spaces.Box)
         for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
-            is_scaled = isinstance(self.action_space, spaces.Box)
             stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]
         return actions, stored
 

@@ -70,7 +70,8 @@ class Table:
         if kind == "latex":
             return (self.latex_layout or self)._to_latex()
         lines = [f"{self.title}:", ""] if self.title else []
-        header, rows = self.cells.columns.tolist(), self.cells.to_numpy().tolist()
+        cells = self.cells
+        header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
         if kind == "text":
             lines.append(text_table(header, rows, width))
         else:
