@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import import_object
-from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage, to_ids
+from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
 GRAVITY = 9.81
 """Acceleration of gravity in m/s²."""
@@ -263,7 +263,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     with as_run_error(what):
         returned = priority.sample(count, rng)
         if isinstance(returned, tuple) and len(returned) == 2:
-            ids, weights = to_ids(returned[0], count), returned[1]
+            ids, weights = _to_ids(returned[0], count), returned[1]
             has_valid_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
             if ids is not None and has_valid_weights and priority.storage.is_stored(ids).all():
                 return ids, None if weights is None else np.array(weights, np.float64)
@@ -271,6 +271,13 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."
     )
+
+
+def _to_ids(values: Any, count: int) -> Ids | None:
+    """Convert what a user's class returned to (count,) ids; None unless it has integers and this shape."""
+    ids = np.asarray(values)
+    is_valid = ids.shape == (count,) and ids.dtype.kind in "iu"
+    return ids.astype(np.int64) if is_valid else None  # arithmetic with ids would overflow smaller types
 
 
 def make_priority(name: str | type[Priority], options: Mapping[str, Any], storage: Storage) -> Priority:

@@ -22,7 +22,7 @@ from rlher.her.priorities import Priority, checked_sample, make_priority
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
-from rlher.her.strategies import GoalRequest, Strategy, resolve_strategy, sample_goals
+from rlher.her.strategies import GoalRequest, Strategy, resolve_strategy
 from rlher.her.trajectories import Trajectory, store_demonstrations
 
 __all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
@@ -279,50 +279,51 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
         ids, weights = checked_sample(self.priority, batch_size, self.rng)
-        n_real = self._n_real(batch_size)
+        n_original_goals = self._n_original_goals(batch_size)
         demonstrations = None
         if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block of the batch by demonstrations: at least one transition, and never all.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
-            # The block spans index `n_real`, so that demonstrations keep their goals as often as other transitions do.
-            start = n_real - self._n_real(count)
+            # The block contains the border between original and new goals, so that demonstrations keep their goals as
+            # often as other transitions do.
+            start = n_original_goals - self._n_original_goals(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._relabel(ids, n_real, env)._replace(
+        return self._relabel(ids, n_original_goals, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstrations=demonstrations,
         )
 
-    def _relabel(self, ids: Ids, n_real: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors. All but the first ``n_real`` get new goals."""
+    def _relabel(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
         storage = self.storage
         has_parts = storage.layout.goal_parts > 1
-        # Relay sub-goals may change within a step. A row has the goal before the step, but its reward is for the goal
-        # after it. So transitions that keep their goals need new rewards.
-        n_unchanged = 0 if has_parts else n_real
-        if n_unchanged < len(ids):
+        # Relay sub-goals may change within a step. A row has the goal before the step, but its stored reward is for the
+        # goal after it. So transitions with original goals need new rewards as well.
+        n_stored_rewards = 0 if has_parts else n_original_goals
+        if n_stored_rewards < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.observe_new(ids[n_unchanged:] + self.n_steps - 1)
+            self.reward_and_done.observe_new(ids[n_stored_rewards:] + self.n_steps - 1)
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
-        virtual = GoalRequest(ids[n_real:], episodes[n_real:], storage, self.rng)
-        rows["obs"][DESIRED_GOAL][n_real:] = virtual_goals = sample_goals(self.strategy, virtual)
+        virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng)
+        rows["obs"][DESIRED_GOAL][n_original_goals:] = virtual_goals = self.strategy(virtual)
         goals = rows["obs"][DESIRED_GOAL] if has_parts else virtual_goals  # of the transitions with new rewards
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_unchanged)
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_stored_rewards)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.reward_and_done.n_step_returns(
-                ids, episodes, goals, n_unchanged, self.n_steps, self.gamma
+                ids, episodes, goals, n_stored_rewards, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
         next_obs = storage.next_obs(last_ids, episodes)
-        next_obs[DESIRED_GOAL][n_unchanged:] = goals
+        next_obs[DESIRED_GOAL][n_stored_rewards:] = goals
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -346,7 +347,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         tensor = th.from_numpy(array)  # as_tensor takes three times as long
         return tensor if self.device == CPU else tensor.to(self.device)
 
-    def _n_real(self, count: int) -> int:
+    def _n_original_goals(self, count: int) -> int:
         """Return how many of ``count`` transitions keep their original goals."""
         return count - int(self.her_ratio * count)
 

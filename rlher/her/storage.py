@@ -381,10 +381,3 @@ def copy_into(values: Any, array: NDArray) -> None:
     if values.shape != array.shape and np.squeeze(values).shape != np.squeeze(array).shape:
         raise ValueError(f"values of shape {values.shape} in place of {array.shape}")
     array[...] = values.reshape(array.shape)
-
-
-def to_ids(values: Any, count: int) -> Ids | None:
-    """Convert the return value of a user's code to (count,) ids; None unless it has integers and this shape."""
-    ids = np.asarray(values)
-    is_valid = ids.shape == (count,) and ids.dtype.kind in "iu"
-    return ids.astype(np.int64) if is_valid else None  # arithmetic with ids would overflow smaller types

@@ -1,17 +1,15 @@
 """Goal selection strategies: which goal replaces the desired one of a virtual transition.
 
-A strategy is a function from a :class:`GoalRequest` to :data:`GoalIds`. A transition's id (see
-:mod:`rlher.her.storage`) stands for the goal that was achieved after it. So ``request.ids`` stand for the goals that
-the transitions themselves achieved, and ``request.episode_last_ids`` for the last goals of their episodes. The
-transitions of an episode have consecutive ids. To choose the desired goal of a transition, return
-:func:`desired_goal_of` its id.
+A strategy is a function that returns a goal for each transition of a :class:`GoalRequest`. Most strategies choose
+transitions by their ids (see :mod:`rlher.her.storage`), and return the goals that these transitions achieved. The
+transitions of an episode have consecutive ids.
 
 Offsets are drawn by flooring. Rounding would give the two end points half their weight (a bug of mrl and tianshou).
 
 To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
 
     def next_achieved(request):
-        return np.minimum(request.ids + 1, request.episode_last_ids)
+        return request.achieved_goals(np.minimum(request.ids + 1, request.episode_last_ids))
 
 To give it a name, add it here and to :data:`STRATEGIES`.
 """
@@ -27,10 +25,10 @@ from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
 from rlher.core.user_code import bind_arguments, import_object
-from rlher.her.storage import DESIRED_GOAL, Ids, Storage, to_ids
+from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 
-GoalIds = NDArray[np.int64]
-"""(n,) goals: i is the goal achieved after transition i, and -1 - i the desired goal of transition i."""
+Goals = NDArray[Any]
+"""(n, …) goals at the environment's precision, because a reward may depend on it."""
 
 ORIGINAL = "original"
 """Name of :func:`original` in a mix."""
@@ -71,27 +69,37 @@ class GoalRequest:
         """Return ids sampled uniformly from all stored transitions."""
         return self.storage.sample(count, self.rng)
 
-    def achieved_goals(self, ids: Ids) -> NDArray:
-        """Return the goals (m, …) that were achieved after the transitions with these (m,) ids."""
-        return self.storage.next_achieved[self.storage.positions(ids)]
+    def achieved_goals(self, ids: Ids) -> Goals:
+        """Return the goals (m, …) that were achieved after the transitions with these (m,) ids.
+
+        If goals have several parts, one random part of each goal is kept, see :func:`keep_one_part`.
+
+        :raises IndexError: an id belongs to no stored transition.
+        """
+        goals = self.storage.next_achieved.take(self._positions(ids), axis=0)
+        parts = self.storage.layout.goal_parts
+        return keep_one_part(goals, parts, self.rng) if parts > 1 else goals
+
+    def desired_goals(self, ids: Ids) -> Goals:
+        """Return the desired goals (m, …) of the transitions with these (m,) ids.
+
+        :raises IndexError: an id belongs to no stored transition.
+        """
+        goals: Goals = self.storage.rows["obs"][DESIRED_GOAL][self._positions(ids)]
+        return goals.astype(self.storage.next_achieved.dtype)
+
+    def _positions(self, ids: Ids) -> Positions:
+        if not self.storage.is_stored(ids).all():
+            raise IndexError(f"ids of no stored transitions: {ids[~self.storage.is_stored(ids)][:3]}")
+        return self.storage.positions(ids)
 
 
-def desired_goal_of(ids: Ids) -> GoalIds:
-    """Return the :data:`GoalIds` of the desired goals of transitions with these (n,) ids."""
-    return -1 - ids
-
-
-def transitions_of(goal_ids: GoalIds) -> Ids:
-    """Return the (n,) ids of the transitions that achieved or desired these goals."""
-    return np.where(goal_ids < 0, -1 - goal_ids, goal_ids)
-
-
-Strategy = Callable[[GoalRequest], GoalIds]
+Strategy = Callable[[GoalRequest], Goals]
 Mix = Sequence[tuple[Strategy, float]]
 """Strategies with their weights."""
 
 
-def future(request: GoalRequest) -> GoalIds:
+def future(request: GoalRequest) -> Goals:
     """Sample uniformly from the goals achieved after this transition and the later ones of its episode.
 
     As in SB3, this transition is included. So one-step episodes can be relabelled (stable-baselines #578), and the last
@@ -99,27 +107,27 @@ def future(request: GoalRequest) -> GoalIds:
     """
     last_ids = request.episode_last_ids
     steps_left = last_ids - request.ids + 1
-    return last_ids - (request.rng.random(len(request)) * steps_left).astype(np.int64)
+    return request.achieved_goals(last_ids - (request.rng.random(len(request)) * steps_left).astype(np.int64))
 
 
-def final(request: GoalRequest) -> GoalIds:
+def final(request: GoalRequest) -> Goals:
     """Return the last goal that the episode achieved."""
-    return request.episode_last_ids
+    return request.achieved_goals(request.episode_last_ids)
 
 
-def episode(request: GoalRequest) -> GoalIds:
+def episode(request: GoalRequest) -> Goals:
     """Sample uniformly from all goals that the episode achieved, before or after this transition."""
     last_ids = request.episode_last_ids
     length = last_ids - request.episode_first_ids + 1
-    return last_ids - (request.rng.random(len(request)) * length).astype(np.int64)
+    return request.achieved_goals(last_ids - (request.rng.random(len(request)) * length).astype(np.int64))
 
 
-def random(request: GoalRequest) -> GoalIds:
+def random(request: GoalRequest) -> Goals:
     """Sample uniformly from the achieved goals of all stored transitions."""
-    return request.sample_transitions(len(request))
+    return request.achieved_goals(request.sample_transitions(len(request)))
 
 
-def geometric(request: GoalRequest, gamma: float) -> GoalIds:
+def geometric(request: GoalRequest, gamma: float) -> Goals:
     """Sample from the discounted future: offset k ≥ 0 with probability ∝ γ^k, truncated at the episode's end.
 
     This is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
@@ -129,30 +137,30 @@ def geometric(request: GoalRequest, gamma: float) -> GoalIds:
     :param gamma: the discount γ, in [0, 1].
     """
     if gamma == 0:  # the limit: the goal that the transition achieved
-        return request.ids
+        return request.achieved_goals(request.ids)
     if gamma == 1:  # the limit: every later goal alike
         return future(request)
     steps_left = request.episode_last_ids - request.ids + 1
     survival = 1.0 - request.rng.random(len(request)) * (1.0 - gamma**steps_left)
     offset = np.ceil(np.log(survival) / np.log(gamma)).astype(np.int64)
-    return request.ids + np.clip(offset, 1, steps_left) - 1
+    return request.achieved_goals(request.ids + np.clip(offset, 1, steps_left) - 1)
 
 
-def desired(request: GoalRequest) -> GoalIds:
+def desired(request: GoalRequest) -> Goals:
     """Sample uniformly from the desired goals of all stored transitions, mrl's "actual" goals.
 
     The other strategies sample achieved goals only. In some tasks these lie elsewhere than the desired goals. In a mix
     with ``future``, sampled desired goals are examples of failure. Alone, they are hardly ever reached.
     """
-    return desired_goal_of(request.sample_transitions(len(request)))
+    return request.desired_goals(request.sample_transitions(len(request)))
 
 
-def original(request: GoalRequest) -> GoalIds:
+def original(request: GoalRequest) -> Goals:
     """Return the desired goals with which the transitions were collected; a part of a mix."""
-    return desired_goal_of(request.ids)
+    return request.desired_goals(request.ids)
 
 
-def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
+def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Goals:
     """Sample a strategy for each transition by weight, then a goal by that strategy.
 
     mrl's "rfaab" mixes and OGBench's value goals are mixes of this kind.
@@ -164,15 +172,16 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> GoalIds:
         return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
     indices = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
-    goal_ids = np.empty(len(request), np.int64)
+    next_achieved = request.storage.next_achieved
+    goals = np.empty((len(request), *next_achieved.shape[1:]), next_achieved.dtype)
     for index, (strategy, _) in enumerate(strategies):
         rows = np.flatnonzero(indices == index)
         if rows.size:
-            goal_ids[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
-    return goal_ids
+            goals[rows] = strategy(replace(request, ids=request.ids[rows], episodes=request.episodes[rows]))
+    return goals
 
 
-STRATEGIES: dict[str, Callable[..., GoalIds]] = {
+STRATEGIES: dict[str, Callable[..., Goals]] = {
     function.__name__: function for function in (future, final, episode, random, geometric, desired, mix)
 }
 """Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
@@ -212,7 +221,7 @@ def resolve_strategy(
 
 def _resolve(
     argument: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
-) -> Callable[..., GoalIds]:
+) -> Callable[..., Goals]:
     """Return a strategy with its arguments bound; the arguments of :func:`mix` stay unbound.
 
     :param argument: name of the buffer's argument, for messages.
@@ -228,40 +237,24 @@ def _resolve(
     return partial(geometric, gamma=gamma) if text == "geometric" else STRATEGIES[text]
 
 
-def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> GoalIds:
+def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Goals:
     """Call a user's strategy and return its goals.
 
-    :raises RunError: the strategy raised, or did not return ids of stored transitions.
+    :raises RunError: the strategy raised, or did not return a finite goal for each transition.
     """
+    next_achieved = request.storage.next_achieved
+    shape = (len(request), *next_achieved.shape[1:])
+    if not len(request):
+        return np.empty(shape, next_achieved.dtype)
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(request)
-        goal_ids = to_ids(returned, len(request))
-    if goal_ids is not None and request.storage.is_stored(transitions_of(goal_ids)).all():
-        return goal_ids
+        goals = np.asarray(returned, next_achieved.dtype)
+    if goals.shape == shape and np.isfinite(goals).all():
+        return goals
     raise RunError(
-        f"the goal selection strategy {name} returned {describe_value(returned)}; it must return one id of a stored "
-        f"transition for each of the {len(request)} requested goals. Those of an episode are from "
-        "request.episode_first_ids to request.episode_last_ids."
+        f"the goal selection strategy {name} returned {describe_value(returned)}; it must return an array of shape "
+        f"{shape} of finite numbers, a goal for each requested transition, such as request.achieved_goals(ids)."
     )
-
-
-def sample_goals(strategy: Strategy, request: GoalRequest) -> NDArray:
-    """Return the new goals (n, …) of the requested transitions.
-
-    Goals keep the environment's precision, because a reward may depend on it; stored observations may be float32.
-    """
-    storage = request.storage
-    if not len(request):
-        return storage.next_achieved[:0]
-    goal_ids = strategy(request)
-    positions = storage.positions(transitions_of(goal_ids))
-    goals = storage.next_achieved.take(positions, axis=0)
-    if storage.layout.goal_parts > 1:
-        goals = keep_one_part(goals, storage.layout.goal_parts, request.rng)
-    is_desired = goal_ids < 0
-    if is_desired.any():  # desired goals have a single part already
-        goals[is_desired] = storage.rows["obs"][DESIRED_GOAL][positions[is_desired]]
-    return goals
 
 
 def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArray:
@@ -271,7 +264,7 @@ def keep_one_part(goals: NDArray, parts: int, rng: np.random.Generator) -> NDArr
 
     :param goals: (n, parts × size).
     """
-    count = len(goals)
+    count, size = len(goals), goals.shape[1] // parts
     kept_part = (rng.random(count) * parts).astype(np.int64)
     is_kept = np.arange(parts) == kept_part[:, None]
-    return np.where(is_kept[:, :, None], goals.reshape(count, parts, -1), 0).reshape(goals.shape)
+    return np.where(is_kept[:, :, None], goals.reshape(count, parts, size), 0).reshape(goals.shape)

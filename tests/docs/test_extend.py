@@ -116,14 +116,16 @@ def test_losses_that_would_not_be_called_are_refused(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ("request.episode_last_ids + 1000", "int64 of shape"),
-        ("request.episode_first_ids - 1000", "int64 of shape"),
-        ("request.episode_last_ids[:3]", "int64 of shape (3,)"),
-        ("request.episode_last_ids / 2", "float64 of shape (12,)"),
+        ("request.achieved_goals(request.episode_last_ids + 1000)", "IndexError"),
+        ("request.desired_goals(request.episode_first_ids - 1000)", "IndexError"),
+        ("request.achieved_goals(request.episode_last_ids / 2)", "TypeError"),
+        ("request.achieved_goals(request.episode_last_ids[:3])", "float64 of shape (3, 3)"),
+        ("request.episode_last_ids", "int64 of shape (12,)"),
+        ("request.achieved_goals(request.ids) / [0, 1, 1]", "float64 of shape (12, 3)"),
         ("1 / 0", "raised ZeroDivisionError: division by zero (own_"),
     ],
 )
-def test_a_strategy_must_return_ids_of_stored_transitions(rlher, workspace: Path, body: str, named: str) -> None:
+def test_a_strategy_must_return_a_goal_for_each_transition(rlher, workspace: Path, body: str, named: str) -> None:
     module = own_module(f"def wrong(request):\n    return {body}\n")
     done = rlher("train", "algo=sac", "env=FetchReach-v4", f"her={module}:wrong", *SHORT)
     assert (done.code, "Traceback" in done.err) == (1, False)

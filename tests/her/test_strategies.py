@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
 from rlher.her import STRATEGIES
-from rlher.her.strategies import GoalRequest, desired_goal_of, resolve_strategy
+from rlher.her.strategies import GoalRequest, resolve_strategy
 from tests.support.her_play import Player, make_buffer
 
 GAMMA = 0.95
@@ -24,10 +24,21 @@ RANGES = {  # transitions of an episode of T steps whose outcome may be the goal
 }
 
 
+class IdRequest(GoalRequest):
+    """A request whose goals are the ids of transitions, below 0 if the desired goal was asked for."""
+
+    def achieved_goals(self, ids):
+        return ids
+
+    def desired_goals(self, ids):
+        return -1 - ids
+
+
 def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
     episode = {"episode_first_id": np.array([first]), "episode_last_id": np.array([first + T - 1])}
-    storage = SimpleNamespace(**episode, n_transitions=20, sample=lambda n, rng: np.full(n, 7))
-    request = GoalRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0))
+    goals = {"n_transitions": 20, "sample": lambda n, rng: np.full(n, 7), "next_achieved": np.zeros(1, int)}
+    storage = SimpleNamespace(**episode, **goals)
+    request = IdRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0))
     return resolve_strategy(name, gamma=gamma, **options)(request) - first
 
 
@@ -87,7 +98,7 @@ def test_geometric_offsets_are_discounted(t, T, gamma):
 def test_mix_follows_its_weights():
     weights = {"future": 4, "final": 3, "random": 1, "original": 2, "episode": 0}
     ids = sample_many("mix", 48, 50, count=50_000, mix_weights=weights) + 100
-    counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == desired_goal_of(148))]
+    counts = [np.sum(ids == 148), np.sum(ids == 149), np.sum(ids == 7), np.sum(ids == -1 - 148)]
     assert chisquare(counts, [10_000, 25_000, 5_000, 10_000]).pvalue > 1e-4
 
 
@@ -129,8 +140,9 @@ def test_a_function_can_be_a_strategy():
     """It may choose achieved and desired goals."""
 
     def of_three_kinds(request):
-        choices = [desired_goal_of(request.ids), request.episode_last_ids, desired_goal_of(request.episode_first_ids)]
-        return np.choose(np.arange(len(request)) % 3, choices)
+        wanted, first = request.desired_goals(request.ids), request.desired_goals(request.episode_first_ids)
+        kinds = [wanted, request.achieved_goals(request.episode_last_ids), first]
+        return np.choose(np.arange(len(request))[:, None] % 3, kinds)
 
     buffer = make_buffer(500, goal_selection_strategy=of_three_kinds, n_sampled_goal=10**6)
     player = Player(buffer)
@@ -145,10 +157,11 @@ def test_a_function_can_be_a_strategy():
     assert goals[1::3].tolist() == [finals[-1 - goal] for goal in original[1::3]]
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.uint16, np.uint64])
-def test_a_strategy_may_return_integers_of_any_type(dtype):
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float16])
+def test_a_strategy_may_return_numbers_of_any_type(dtype):
     batches = []
-    for strategy in (lambda request: request.episode_last_ids, lambda request: request.episode_last_ids.astype(dtype)):
+    for own in (np.float64, dtype):
+        strategy = lambda request, own=own: request.achieved_goals(request.episode_last_ids).astype(own)  # noqa: E731
         buffer = make_buffer(500, goal_selection_strategy=strategy, seed=1)
         Player(buffer).play([True])
         batches.append(buffer.sample(50).observations["desired_goal"])
