@@ -28,7 +28,7 @@ class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
     id: str = result_key("", "registered id, as for gymnasium.make")
-    name: str = result_key("", "name in the path of the run folder; empty: the id", excluded_from=["recipe"])
+    name: str = result_key("", "name in the path of the run folder; empty: the id", in_recipe=False)
     description: str = config_key("", "one line for `rlher list envs`")
     actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
     modules: list[str] = code_key([], "modules to import first, which register environments")

@@ -40,7 +40,7 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and that the actor may clone."""
 
-    path: str | None = result_key(None, "folder, or name in Minari's folder; short: demos=", excluded_from=["recipe"])
+    path: str | None = result_key(None, "folder, or name in Minari's folder; short: demos=", in_recipe=False)
     fraction: float = result_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = result_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = result_key(True, "clone only actions that the critic prefers to the actor's own")

@@ -4,20 +4,14 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rlher.core.errors import UserError, did_you_mean
 
-Purpose = Literal["experiment", "grouping", "recipe", "resume"]
-"""Uses of the values of a run, besides training.
-
-- ``experiment``: find the runs of one experiment, see :func:`rlher.run.lookup.find_run_of_experiment`.
-- ``grouping``: tell agents apart. Each agent has its own learning curve.
-- ``recipe``: write a recipe.
-- ``resume``: refuse to continue a run with other values.
-"""
+Purpose = Literal["identifies_experiment", "separates_agents", "in_recipe", "fixed_on_resume"]
+"""The :class:`KeyRules` that say what the value of a key matters for."""
 
 Values = Mapping[str, Any]
 """Values by dotted key."""
@@ -40,6 +34,11 @@ class KeyRules(TypedDict, total=False):
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set the key.
     :param shown_as: how the value is printed and recorded, for an address with a password.
+    :param identifies_experiment: runs of one experiment have the same value, see
+        :func:`rlher.run.lookup.find_run_of_experiment`.
+    :param separates_agents: runs with different values are different agents, each with its own learning curve.
+    :param in_recipe: ``rlher optimize`` writes the value into its recipe.
+    :param fixed_on_resume: a resumed run keeps the value.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -53,25 +52,28 @@ class KeyRules(TypedDict, total=False):
     may_name_code: bool
     command_line_only: bool
     shown_as: Callable[[str], str]
+    identifies_experiment: bool
+    separates_agents: bool
+    in_recipe: bool
+    fixed_on_resume: bool
     to: Literal["constructor", "policy", "builder"]
 
 
 def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key that no :data:`Purpose` needs, such as a key for speed, folders or display.
+    """Declare a config key whose value matters for no :data:`Purpose`, such as a key for speed, folders or display.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, "purposes": (), **rules})
+    return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), False), **rules})
 
 
-def result_key(default: Any, text: str, excluded_from: Sequence[Purpose] = (), **rules: Unpack[KeyRules]) -> Any:
+def result_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     """Declare a key that changes what a training run learns or measures.
 
-    :param excluded_from: purposes for which the value does not matter.
+    :param rules: False for a :data:`Purpose` for which the value does not matter.
     """
-    purposes = [purpose for purpose in get_args(Purpose) if purpose not in excluded_from]
-    return _declare(default, {"text": text, "purposes": purposes, **rules})
+    return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), True), **rules})
 
 
 code_key = functools.partial(result_key, may_name_code=True)
@@ -144,15 +146,15 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def compared_values(config: Any, *purposes: Purpose) -> dict[str, Any]:
-    """Return the values of a config that matter for at least one of these purposes, by dotted key.
+def values_with(config: Any, *purposes: Purpose) -> dict[str, Any]:
+    """Return the values of the keys that have at least one of these :data:`Purpose`, by dotted key.
 
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if not set(purposes).isdisjoint(field.metadata["purposes"])
+        if any(field.metadata[purpose] for purpose in purposes)
     }
 
 
@@ -161,7 +163,7 @@ def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[s
 
     A key that is not recorded was added to rlher later. Earlier runs behaved as with its default.
 
-    :param recorded: values of :func:`compared_values`, perhaps of an earlier version of rlher.
+    :param recorded: values of :func:`values_with`, perhaps of an earlier version of rlher.
     :param values: the present values.
     :param defaults: the defaults of the same keys.
     """

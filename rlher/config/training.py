@@ -42,13 +42,15 @@ class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
     freq: int | None = result_key(
-        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, excluded_from=["grouping"]
+        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, separates_agents=False
     )
-    episodes: int = result_key(20, "episodes per evaluation", low=1, excluded_from=["grouping"])
+    episodes: int = result_key(20, "episodes per evaluation", low=1, separates_agents=False)
     final_episodes: int = result_key(
-        100, "episodes of the final evaluation, on other seeds", low=1, excluded_from=["grouping", "resume"]
+        100, "episodes of the final evaluation, on other seeds", low=1, separates_agents=False, fixed_on_resume=False
     )
-    seed: int = result_key(10_000, "first evaluation seed", low=0, high=MAX_SEED, excluded_from=["grouping", "recipe"])
+    seed: int = result_key(
+        10_000, "first evaluation seed", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False
+    )
     workers: int | None = config_key(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = config_key(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -58,7 +60,7 @@ class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
     freq: int | None = result_key(
-        10_000, "steps between checkpoints; null: no checkpoints", low=1, excluded_from=["grouping", "recipe"]
+        10_000, "steps between checkpoints; null: no checkpoints", low=1, separates_agents=False, in_recipe=False
     )
     minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -72,13 +74,16 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = result_key(0, "seed of all random numbers", low=0, high=MAX_SEED, excluded_from=["grouping", "recipe"])
+    seed: int = result_key(
+        0, "seed of all random numbers", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False
+    )
     total_timesteps: int = result_key(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        excluded_from=["grouping", "resume"],
+        separates_agents=False,
+        fixed_on_resume=False,
     )
     n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
     vec_env: str = config_key(
@@ -92,13 +97,15 @@ class TrainConfig:
     recipe: str | None = result_key(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        # "resume" is not excluded: a resumed run keeps its config, so it cannot take another recipe.
-        excluded_from=["experiment", "grouping", "recipe"],
+        # It is fixed on resume: a resumed run keeps its config, so it cannot take another recipe.
+        identifies_experiment=False,
+        separates_agents=False,
+        in_recipe=False,
         command_line_only=True,
     )
-    init_from: str | None = result_key(None, "run folder or model file to start from", excluded_from=["recipe"])
+    init_from: str | None = result_key(None, "run folder or model file to start from", in_recipe=False)
     callbacks: list[Any] = code_key(
-        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", excluded_from=["resume"]
+        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", fixed_on_resume=False
     )  # a run that a callback ended can be resumed without that callback
     trust_code: bool = config_key(
         False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
@@ -192,6 +199,6 @@ def fields_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
 
 
-def keys_excluded_from(purpose: Purpose) -> tuple[str, ...]:
-    """Return the dotted keys of a training run whose values do not matter for a purpose."""
-    return tuple(key for key, field in all_train_fields().items() if purpose not in field.metadata["purposes"])
+def keys_without(purpose: Purpose) -> tuple[str, ...]:
+    """Return the dotted keys of a training run that do not have a purpose."""
+    return tuple(key for key, field in all_train_fields().items() if not field.metadata[purpose])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose
-from rlher.config.key import compared_values, iter_keys
+from rlher.config.key import iter_keys, values_with
 from rlher.config.override_syntax import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
@@ -198,7 +198,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
         run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
-        kept = runs.setdefault(repr((logs, compared_values(single_config, "experiment"))), run)
+        kept = runs.setdefault(repr((logs, values_with(single_config, "identifies_experiment"))), run)
         if kept is not run:
             warn(f"left out {name}: the same experiment as {kept.name}.")
     return list(runs.values())
@@ -224,6 +224,6 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
         pass
     changes: dict[str, Any] = {"run": str(folder)}
     for key, field, value in iter_keys(config):
-        if {"experiment", "resume"}.isdisjoint(field.metadata["purposes"]):
+        if not (field.metadata["identifies_experiment"] or field.metadata["fixed_on_resume"]):
             changes[key] = value
     return resume_run(resume_config(changes), command_line)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from rlher.config.command_flags import ModelConfig
-from rlher.config.key import changed_values, compared_values, flat_values
+from rlher.config.key import changed_values, flat_values, values_with
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -88,8 +88,8 @@ def find_run_of_experiment(config: TrainConfig) -> Path | None:
 
     Of several runs, return the finished run, or else the run that was started last.
     """
-    values = compared_values(config, "experiment")
-    defaults = compared_values(config.defaults(), "experiment")
+    values = values_with(config, "identifies_experiment")
+    defaults = values_with(config.defaults(), "identifies_experiment")
 
     def is_same(folder: Path) -> bool:
         recorded = run_folder.read_metadata(folder).get("experiment")

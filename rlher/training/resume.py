@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose_resume
-from rlher.config.key import changed_values, compared_values
+from rlher.config.key import changed_values, values_with
 from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
@@ -87,8 +87,8 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
     """
     from rlher.training.checkpointer import recorded_values  # imports torch
 
-    values, defaults = compared_values(new_config, "resume"), compared_values(run.config.defaults(), "resume")
-    recorded = compared_values(run.config, "resume")
+    values, defaults = values_with(new_config, "fixed_on_resume"), values_with(run.config.defaults(), "fixed_on_resume")
+    recorded = values_with(run.config, "fixed_on_resume")
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = recorded_values(checkpoint)
@@ -137,8 +137,10 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
     # first start, such as null or auto; the config holds the resolved ones.
-    fixed = compared_values(run.config, "resume")
-    new_values = {key: value for key, value in compared_values(run.config, "experiment").items() if key not in fixed}
+    fixed = values_with(run.config, "fixed_on_resume")
+    new_values = {
+        key: value for key, value in values_with(run.config, "identifies_experiment").items() if key not in fixed
+    }
     meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA_FILE, meta)

@@ -12,7 +12,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlher.config.key import compared_values
+from rlher.config.key import values_with
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -114,13 +114,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = config.for_parallel_run()
     identity = {
-        **compared_values(base, "recipe", "grouping"),  # paths are in no recipe, but trials depend on them
+        **values_with(base, "in_recipe", "separates_agents"),  # paths are in no recipe, but trials depend on them
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = compared_values(base.defaults(), "recipe", "grouping")
+    defaults = values_with(base.defaults(), "in_recipe", "separates_agents")
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the same trials as the first command.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import compared_values, config_key, fields_by_key, result_key, section, validate
-from rlher.config.training import TrainConfig, keys_excluded_from
+from rlher.config.key import config_key, fields_by_key, result_key, section, validate, values_with
+from rlher.config.training import TrainConfig, keys_without
 from rlher.core.errors import UserError
 
 
 def test_grouping_ignores_seed_length_machine_and_output() -> None:
-    ignored = set(keys_excluded_from("grouping"))
+    ignored = set(keys_without("separates_agents"))
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
     assert {name for name in fields_by_key(TrainConfig) if name.startswith("eval.")} <= ignored
@@ -21,9 +21,9 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 
 
 def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
-    fixed = compared_values(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "resume")
+    fixed = values_with(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "fixed_on_resume")
     assert fixed["env.kwargs"] == {"1": [2, 3]}
-    found = compared_values(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "experiment")
+    found = values_with(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "identifies_experiment")
     assert found["env.kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo.gamma", "checkpoint.freq", "eval.episodes", "engine.precision"} <= set(found)
     machine, output = {"device", "threads", "vec_env", "engine.compile"}, {"logs", "json", "tensorboard", "progress"}
