@@ -17,8 +17,7 @@ from rlher.config import command_flags
 from rlher.config.command_flags import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import override_words
-from rlher.config.python_values import config_value
+from rlher.config.overrides import config_value, override_words
 from rlher.config.training import LauncherConfig, TrainConfig, all_train_fields
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line

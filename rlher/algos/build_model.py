@@ -17,7 +17,7 @@ from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.algos.training_loop import OverlapAlgorithm
+from rlher.algos.training_loop import RolloutAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_fields
 from rlher.core.errors import ReportedError, UserError, first_line
@@ -57,7 +57,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> OverlapAlgorithm:
+def build_model(config: TrainConfig, venv: VecEnv) -> RolloutAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with resolved ``auto`` and null values.
@@ -85,7 +85,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OverlapAlgorithm:
     return _construct_model(config, venv, config.device, **arguments)
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OverlapAlgorithm:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> RolloutAlgorithm:
     """Build a run's model for selecting actions only. Its replay buffer has room for a single transition."""
     with preserve_rng_state():  # building a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
@@ -94,7 +94,7 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Ove
     return model
 
 
-def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OverlapAlgorithm:
+def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> RolloutAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model is not None:

@@ -12,7 +12,7 @@ from stable_baselines3.common.policies import BaseModel
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.target_q_bounds import Bounds
-from rlher.algos.training_loop import OverlapAlgorithm
+from rlher.algos.training_loop import RolloutAlgorithm
 from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
@@ -56,7 +56,7 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class FastAlgorithm(OverlapAlgorithm):
+class FastAlgorithm(RolloutAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
     Observations are concatenated once, not once per network. Networks of one shape are evaluated together. Unused

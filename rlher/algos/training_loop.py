@@ -20,12 +20,12 @@ from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationN
 from rlher.core.workers import WorkerLost
 
 
-class OverlapAlgorithm(OffPolicyAlgorithm):
-    """Stable-Baselines3's training loop, in which the environments may step while the model is updated.
+class RolloutAlgorithm(OffPolicyAlgorithm):
+    """Base class of the algorithms: a training loop in which the environments may step while the model is updated.
 
     With ``overlap``, the updates after a rollout are done during the first step of the next rollout. The actions of
     that step are chosen before these updates. This saves time only if the environments run in worker processes. The
-    results do not depend on where they run.
+    results do not depend on where they run. A subclass defines ``train``, which does the updates.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.

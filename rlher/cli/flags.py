@@ -13,8 +13,16 @@ from rlher.cli import rl_zoo
 from rlher.cli.commands import COMMANDS, Command, commands_with_key
 from rlher.config.compose import compose
 from rlher.config.key import shown_value, takes_list
-from rlher.config.override_syntax import SweepValues, override_text, override_words, parse_flag, parse_override
-from rlher.config.overrides import SHORT_KEYS, groups_first, names_in_group
+from rlher.config.overrides import (
+    SHORT_KEYS,
+    SweepValues,
+    groups_first,
+    names_in_group,
+    override_text,
+    override_words,
+    parse_flag,
+    parse_override,
+)
 from rlher.core.errors import UserError, did_you_mean
 from rlher.run.lookup import split_named_folder
 
@@ -26,7 +34,7 @@ class CommandLine(NamedTuple):
 
     :param command: the command to run.
     :param overrides: the values that the words set, by config key or short form.
-    :param is_sweep: the line has ``-m``, so a value may be a :class:`~rlher.config.override_syntax.SweepValues`.
+    :param is_sweep: the line has ``-m``, so a value may be a :class:`~rlher.config.overrides.SweepValues`.
     :param prints_config: the line has ``--cfg job``: print the config instead of running the command.
     """
 

@@ -10,8 +10,7 @@ from rlher.cli.commands import COMMANDS, Command
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.key import default_of, iter_keys, takes_list
-from rlher.config.override_syntax import override_text
-from rlher.config.overrides import names_in_group
+from rlher.config.overrides import names_in_group, override_text
 from rlher.core.console import output_width
 
 HELP_FLAGS = ("-h", "--help", "--help-all")

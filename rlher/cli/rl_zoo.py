@@ -16,8 +16,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import read_mapping
-from rlher.config.override_syntax import SweepValues
-from rlher.config.overrides import expand_overrides
+from rlher.config.overrides import SweepValues, expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
 from rlher.core.nested import flatten_sections

@@ -1,14 +1,22 @@
-"""Overrides: values by config key or short form, such as ``{"algo": "sac", "algo.gamma": 0.9}``."""
+"""Overrides: values by config key or short form, such as ``{"algo": "sac", "algo.gamma": 0.9}``.
 
+They are read from words ``key=value`` of a command line, in Hydra's override grammar, or from Python values, and can be
+written as words again.
+"""
+
+import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import Field
+from types import SimpleNamespace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
+from rlher.config.key import takes_list, takes_text
 from rlher.config.training import all_train_fields
-from rlher.core.errors import UserError
+from rlher.core.errors import UserError, first_line
 from rlher.core.nested import flatten_sections
 from rlher.her import STRATEGIES
 
@@ -17,6 +25,22 @@ GROUPS = ("algo", "env", "her", "recipe")
 
 SHORT_KEYS = {"demos": "demos.path"}
 """The key that each short form sets."""
+
+CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
+"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+
+HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
+"""Characters of values that Hydra interprets, such as the commas of a sweep."""
+
+PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
+"""Values that need no quotes."""
+
+NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
+"""What Hydra reads as a number, a boolean or None if it is not quoted."""
+
+
+class SweepValues(list):
+    """The values of a key in a sweep. Each run of the sweep has one of them."""
 
 
 def names_in_group(group: str) -> list[str]:
@@ -60,3 +84,125 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: algorithm_of(value), "algo.model": value}
     return {key: str(value) if key in GROUPS else value}
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
+    """Return the value of ``--key text``.
+
+    Unlike in :func:`parse_override`, the text needs no quotes and no brackets: ``--title "a, b"`` is one text, and
+    ``--by algo,seed`` is a list.
+
+    :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
+    """
+    if field and takes_list(field) and not text.startswith(("[", "{")):
+        return [entry for entry in text.split(",") if entry]
+    if field and takes_text(field) and not takes_list(field) and not is_sweep:
+        return _text_value(text)
+    return parse_override(key, text, field)
+
+
+def parse_override(key: str, text: str, field: Field | None) -> Any:
+    """Return the value of ``key=text``, or :class:`SweepValues` if the text has several values.
+
+    :param field: field of the key, None if no config dataclass has the key.
+    :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
+    """
+    if field and "shown_as" in field.metadata:  # messages would quote an address with a password
+        return _text_value(text.strip("'\""))
+    if _is_literal(text, field):
+        return _text_value(text)
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
+    from hydra.errors import HydraException, OverrideParseException
+
+    # Hydra asks for the names that env=glob(Fetch*) may match.
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
+    parser = OverridesParser.create(loader)
+    try:
+        (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
+        if not override.is_sweep_override():
+            return override.value()
+        texts = override.sweep_string_iterator()
+        values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
+    except OverrideParseException:
+        if field and field.type == list[Any]:
+            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
+            raise UserError(f"{key}=... does not name classes; write {forms}.") from None
+        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
+        raise UserError(f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\".") from None
+    except (HydraException, ValueError, TypeError, RecursionError) as error:
+        raise UserError(f"{key}=... cannot be parsed: {first_line(error)}.") from None
+    if not values:
+        raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
+    return values if len(values) > 1 else values[0]
+
+
+def _is_literal(text: str, field: Field | None) -> bool:
+    """Return whether a text is taken literally, because Hydra's grammar would change or refuse it."""
+    is_text = field is not None and takes_text(field)
+    return not HYDRA_SYNTAX.search(text) and (is_text or not PLAIN.fullmatch(text))
+
+
+def _text_value(text: str) -> str | None:
+    """Return the value of a key that takes text, where ``null`` stands for None."""
+    return None if text.lower() == "null" else text
+
+
+def config_value(value: Any) -> Any:
+    """Return nested values with functions and classes as ``module:name``, and NumPy values as Python values.
+
+    :raises UserError: a config cannot hold one of the values.
+    """
+    if isinstance(value, Mapping):
+        return {config_value(name): config_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(config_value, value))
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, int | float | None):
+        return value
+    name = getattr(value, "__qualname__", None)
+    if name is None:
+        advice = "give a name, number, list or {Class: arguments}"
+        raise UserError(f"a config cannot hold {type(value).__name__}; {advice}.")
+    if value.__module__ == "__main__" or not name.isidentifier():
+        advice = "define it at the top level in a module of your own, not in the script or notebook that runs"
+        raise UserError(f"{name} cannot be imported by name, as evaluating or resuming the run must; {advice}.")
+    return f"{value.__module__}:{name}"
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def override_text(value: Any) -> str:
+    """Write a value, or the values of a sweep, as one would type it on the command line.
+
+    :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
+    """
+    if isinstance(value, SweepValues):
+        return ",".join(map(override_text, value))
+    if isinstance(value, list | tuple):
+        return f"[{','.join(override_text(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        for name in map(str, value):
+            if not re.fullmatch(r"[\w./:+ -]+", name):
+                raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
+        escaped = {str(name).replace(":", "\\:"): override_text(entry) for name, entry in value.items()}
+        return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    text = str(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
+        return text
+    # Between quotes a backslash needs no escape, except directly before a quote or at the end: double it there.
+    text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)
+    return "'" + text.replace("'", "\\'") + "'"
+
+
+def override_words(values: Mapping[str, Any]) -> list[str]:
+    """Return the words ``key=value`` of a command line that sets these values."""
+    return [f"{key}={override_text(value)}" for key, value in values.items()]

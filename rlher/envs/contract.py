@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rlher.config.environment import EnvConfig
-from rlher.config.override_syntax import override_text
+from rlher.config.overrides import override_text
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface

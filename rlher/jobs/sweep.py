@@ -18,7 +18,7 @@ from typing import Any
 
 from rlher.config.compose import compose
 from rlher.config.key import iter_keys, values_with
-from rlher.config.override_syntax import override_words
+from rlher.config.overrides import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn

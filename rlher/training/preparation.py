@@ -13,7 +13,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
-from rlher.algos.training_loop import OverlapAlgorithm
+from rlher.algos.training_loop import RolloutAlgorithm
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
@@ -37,7 +37,7 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: OverlapAlgorithm
+    model: RolloutAlgorithm
     notes: list[str]
     callbacks: list[BaseCallback]
     start_time: float
@@ -105,7 +105,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _model_notes(config: TrainConfig, model: OverlapAlgorithm) -> list[str]:
+def _model_notes(config: TrainConfig, model: RolloutAlgorithm) -> list[str]:
     """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
     if config.engine.compile == "on":

@@ -16,7 +16,7 @@ from optuna.visualization import matplotlib as optuna_plots
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, values_with
-from rlher.config.override_syntax import override_words
+from rlher.config.overrides import override_words
 from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig

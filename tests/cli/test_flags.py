@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rlher.cli import flags, main
-from rlher.config.override_syntax import SweepValues
+from rlher.config.overrides import SweepValues
 from rlher.core.errors import UserError
 
 

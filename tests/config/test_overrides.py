@@ -1,13 +1,14 @@
-"""Overrides as values by config key: short forms, their order, and numbers."""
+"""Overrides as values by config key: short forms, their order, numbers, and quoting for Hydra's grammar."""
 
 from pathlib import Path
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.config.compose import compose, compose_resume
-from rlher.config.overrides import expand_overrides
+from rlher.config.overrides import expand_overrides, override_text
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml
@@ -105,3 +106,12 @@ def test_trust_may_be_given_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_number_of_steps_has_no_plus() -> None:
     with pytest.raises(UserError, match="total_timesteps"):
         compose(TrainConfig, {"algo": "sac", "env": "FetchReach-v4", "total_timesteps": "+50"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "end\\\n", "a,b", "", "jürgen/лог", "2024_11", "null"],
+)
+def test_quoted_values_survive_hydras_grammar(value: str) -> None:
+    parsed = OverridesParser.create().parse_override(f"key={override_text(value)}")
+    assert parsed.value() == value
