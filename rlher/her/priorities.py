@@ -262,22 +262,17 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     what = f"sample of the priority {type(priority).__name__}"
     with as_run_error(what):
         returned = priority.sample(count, rng)
-        if isinstance(returned, tuple) and len(returned) == 2:
-            ids, weights = _to_ids(returned[0], count), returned[1]
-            has_valid_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
-            if ids is not None and has_valid_weights and priority.storage.is_stored(ids).all():
-                return ids, None if weights is None else np.array(weights, np.float64)
+        if isinstance(returned, tuple | list) and len(returned) == 2:
+            ids, weights = np.asarray(returned[0]), returned[1]
+            has_ids = ids.shape == (count,) and ids.dtype.kind in "iu"
+            has_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
+            if has_ids and has_weights and priority.storage.is_stored(ids.astype(np.int64)).all():
+                # Arithmetic with ids would overflow smaller types.
+                return ids.astype(np.int64), None if weights is None else np.array(weights, np.float64)
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."
     )
-
-
-def _to_ids(values: Any, count: int) -> Ids | None:
-    """Convert what a user's class returned to (count,) ids; None unless it has integers and this shape."""
-    ids = np.asarray(values)
-    is_valid = ids.shape == (count,) and ids.dtype.kind in "iu"
-    return ids.astype(np.int64) if is_valid else None  # arithmetic with ids would overflow smaller types
 
 
 def make_priority(name: str | type[Priority], options: Mapping[str, Any], storage: Storage) -> Priority:
