@@ -112,7 +112,10 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
         return _text_value(text.strip("'\""))
-    if _is_literal(text, field):
+    is_text = field is not None and takes_text(field)
+    if not HYDRA_SYNTAX.search(text) and (
+        is_text or not PLAIN.fullmatch(text)
+    ):  # the grammar would change or refuse it
         return _text_value(text)
     from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
     from hydra.errors import HydraException, OverrideParseException
@@ -137,12 +140,6 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
     if not values:
         raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
     return values if len(values) > 1 else values[0]
-
-
-def _is_literal(text: str, field: Field | None) -> bool:
-    """Return whether a text is taken literally, because Hydra's grammar would change or refuse it."""
-    is_text = field is not None and takes_text(field)
-    return not HYDRA_SYNTAX.search(text) and (is_text or not PLAIN.fullmatch(text))
 
 
 def _text_value(text: str) -> str | None:
