@@ -4,25 +4,35 @@ Then compare the candidates with the baseline, with confidence intervals.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
+from rlher.training.start import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
+from rlher.tuning.study_folder import RERUNS_FOLDER
 from rlher.tuning.study_storage import open_study
-from rlher.tuning.trials import RERUN_SEED, completed_trials, rank_trials
+from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trials import completed_trials, rank_trials
 
 BASELINE_NUMBER = -1
 """Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
+
+RERUN_SEED = "rerun_seed"
+"""User attribute of a re-run: number of its seed, from 0."""
+
+RERUN_SEED_OFFSET = 10**6
+"""Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
 
 ParamsByCandidate = Mapping[int, Mapping[str, Any]]
 """Parameters of the candidates by their number."""
@@ -69,6 +79,24 @@ def _queued_reruns(study: Study) -> list[tuple[FrozenTrial, tuple[Any, Any]]]:
     trials = study.get_trials(states=(TrialState.WAITING, TrialState.RUNNING, TrialState.COMPLETE))
     # Waiting trials have no `params` yet: Optuna sets them when a trial starts.
     return [(trial, (trial.user_attrs.get(RERUN_SEED), trial.system_attrs.get("fixed_params"))) for trial in trials]
+
+
+class RerunRunner(TrialRunner):
+    """Runs the re-runs. Each re-run trains one seed to its end, and keeps its models."""
+
+    def _seed_offsets(self, trial: Trial) -> Sequence[int]:
+        """Return the number to add to the seed of the config for the trial's only run.
+
+        :raises optuna.TrialPruned: Optuna made a new trial, because two commands asked for the last queued re-run.
+        """
+        if RERUN_SEED not in trial.user_attrs:
+            raise optuna.TrialPruned
+        return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
+
+    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
+        """Train on one seed. The score has the success rate of the last model in the final evaluation."""
+        _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
+        return self._score(result)._replace(success=float(result.final["success_rate"]))
 
 
 def compare_candidates(

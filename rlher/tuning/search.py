@@ -22,12 +22,12 @@ from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
-from rlher.tuning.reruns import compare_candidates, open_reruns, select_candidates
+from rlher.tuning.reruns import RerunRunner, compare_candidates, open_reruns, select_candidates
 from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trial_runner import RerunRunner, TrialRunner
+from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 

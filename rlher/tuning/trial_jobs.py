@@ -16,10 +16,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
+from rlher.tuning.reruns import RERUN_SEED
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import format_value
 from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trials import RERUN_SEED, counted_trials, failure_reason, rank_trials
+from rlher.tuning.trials import counted_trials, failure_reason, rank_trials
 
 HEARTBEAT = "heartbeat"
 """User attribute of a trial: when its command was last alive, in seconds since 1970 by the command's own clock."""

@@ -22,12 +22,8 @@ from rlher.training.start import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.study_folder import RERUNS_FOLDER
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, retry_while_database_is_away
-from rlher.tuning.trials import REASON, RERUN_SEED, counted_trials
-
-RERUN_SEED_OFFSET = 10**6
-"""Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
+from rlher.tuning.trials import REASON, counted_trials
 
 
 @dataclass(frozen=True)
@@ -146,21 +142,3 @@ class TrialRunner:
         trial.report(value, next(report_numbers))
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()
-
-
-class RerunRunner(TrialRunner):
-    """Runs re-runs, see :mod:`rlher.tuning.reruns`. Each re-run trains one seed to its end, and keeps its models."""
-
-    def _seed_offsets(self, trial: Trial) -> Sequence[int]:
-        """Return the number to add to the seed of the config for the trial's only run.
-
-        :raises optuna.TrialPruned: Optuna made a new trial, because two commands asked for the last queued re-run.
-        """
-        if RERUN_SEED not in trial.user_attrs:
-            raise optuna.TrialPruned
-        return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
-
-    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
-        """Train on one seed. The score has the success rate of the last model in the final evaluation."""
-        _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
-        return self._score(result)._replace(success=float(result.final["success_rate"]))

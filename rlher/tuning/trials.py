@@ -12,8 +12,6 @@ from rlher.tuning.search_space import SearchSpace
 
 REASON = "reason"
 """User attribute of a trial: why it failed."""
-RERUN_SEED = "rerun_seed"
-"""User attribute of a re-run: number of its seed, from 0."""
 
 
 def counted_trials(study: Study) -> list[FrozenTrial]:

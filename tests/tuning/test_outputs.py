@@ -13,9 +13,8 @@ import yaml
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER, candidate_json
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED_OFFSET, candidate_json
 from rlher.tuning.scoring import Score
-from rlher.tuning.trial_runner import RERUN_SEED_OFFSET
 from tests.support.small_search import STUDY, run_optimize, small_search
 
 

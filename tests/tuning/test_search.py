@@ -15,11 +15,11 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
 from rlher.tuning import search
-from rlher.tuning.reruns import BASELINE_NUMBER, open_reruns, select_candidates
+from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED, open_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_jobs import TrialJobs
-from rlher.tuning.trials import RERUN_SEED, counted_trials
+from rlher.tuning.trials import counted_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
 
