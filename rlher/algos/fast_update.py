@@ -19,6 +19,14 @@ LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by name in the log."""
 
 
+UPDATE_METHODS = (
+    *("setup_update", "update", "update_critics", "update_actor", "update_targets", "update_ent_coef", "act"),
+    *("loss", "critic_loss", "actor_loss", "target_q_values", "q_values", "actor_q_values", "aggregate_q_values"),
+    *("clamp_target_q", "with_random_inputs", "action_and_log_prob"),
+)
+"""Methods of the algorithms that only the fast update calls. A user's class may override them."""
+
+
 class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
@@ -133,7 +141,8 @@ class FastAlgorithm(RolloutAlgorithm):
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name) for name in self.loss_options}
         ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
-        ignored += _overridden_methods(type(self))
+        methods = {name: getattr(type(self), name) for name in UPDATE_METHODS if hasattr(self, name)}
+        ignored += [name for name, method in methods.items() if not method.__module__.startswith("rlher.")]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
@@ -194,16 +203,6 @@ class FastAlgorithm(RolloutAlgorithm):
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
-
-
-def _overridden_methods(model_class: type) -> list[str]:
-    """Return the methods that a user's class overrides and that only the fast update calls, not SB3."""
-    bases = model_class.__mro__
-    first_own = next(index for index, base in enumerate(bases) if base.__module__.startswith("rlher."))
-    overridden = {name for base in bases[:first_own] for name in vars(base)}
-    of_update = {name for base in bases[first_own:] if issubclass(base, FastAlgorithm) for name in vars(base)}
-    called_by_sb3 = {name for base in bases[first_own:] if not issubclass(base, FastAlgorithm) for name in vars(base)}
-    return sorted(overridden & of_update - called_by_sb3)
 
 
 def _error_per_transition(errors: th.Tensor) -> th.Tensor:

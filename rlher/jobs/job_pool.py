@@ -101,14 +101,13 @@ class JobPool:
 
 
 def _run_locally(job: Job) -> None:
-    """Run a job in a worker process of this machine, and wait for its end.
-
-    The worker has no service. The job runs as the worker's ``build`` function.
-    """
-    worker = Worker(partial(_call_in_worker, job.function, job.log))
+    """Run a job in a worker process of this machine, and wait for its end."""
+    worker = Worker(JobService)
     job.interrupt = worker.process.terminate
     job.kill = worker.kill
     try:
+        worker.receive(None)
+        worker.send("run", job.function, job.log)
         worker.receive(None)
     finally:
         close_workers([worker])
@@ -131,15 +130,18 @@ def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
 # ------------------------------------------------------------------------------------------- in a worker
 
 
-def _call_in_worker(function: Callable[[], None], log: Path) -> None:
-    """Call a function until it ends, the worker gets SIGTERM, or the command that started the worker dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
-    threading.Thread(target=_stop_with_parent, daemon=True).start()
-    try:
-        with interrupt_on_stop_signals():
-            _call_with_log(function, log)
-    except KeyboardInterrupt:
-        raise WorkerLost("its process was stopped") from None
+class JobService:
+    """The service of a worker: it runs a job."""
+
+    def run(self, function: Callable[[], None], log: Path) -> None:
+        """Call a function until it ends, the worker gets SIGTERM, or the command that started the worker dies."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which then stops its workers
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
+        try:
+            with interrupt_on_stop_signals():
+                _call_with_log(function, log)
+        except KeyboardInterrupt:
+            raise WorkerLost("its process was stopped") from None
 
 
 def _stop_with_parent() -> None:
