@@ -1,8 +1,8 @@
 """The commands of `rlher`, see :data:`COMMANDS` and :class:`Command`.
 
-The first line of a command's docstring is its summary in ``--help``. ``command_line`` is the text of the command. Some
-commands write it into a file. A command returns its exit code, or None for 0. Commands import slow packages (torch,
-Stable-Baselines3, Optuna) inside their function, so that help and completion stay fast.
+The first line of a command's docstring is its summary in ``--help``. A command returns its exit code, or None for 0.
+Commands import slow packages (torch, Stable-Baselines3, Optuna) inside their function, so that help and completion stay
+fast.
 """
 
 import functools
@@ -38,9 +38,9 @@ FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 class Command:
     """A command of `rlher`.
 
-    :param function: runs the command. It takes the config and the text of the command line, and returns the exit code,
-        or None for 0.
+    :param function: runs the command. It takes the config, and returns the exit code, or None for 0.
     :param schema: dataclass of the command's config keys.
+    :param records_line: ``function`` also takes the text of the command line, to write it into a file.
     :param sweep: runs a sweep (``-m``). It takes the overrides of all runs. Without it, ``function`` is called for each
         run in turn.
     :param make_config: makes the config from the values on the command line. Without it, the config is composed from
@@ -48,8 +48,9 @@ class Command:
     """
 
     name: str
-    function: Callable[[Any, str], int | None]
+    function: Callable[..., int | None]
     schema: type
+    records_line: bool = False
     sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
     make_config: Callable[[Mapping[str, Any]], Any] | None = None
 
@@ -116,7 +117,7 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_result(run.folder)}))
     elif folders and not interrupted:
-        compare(command_flags.CompareConfig(runs=folders), "")
+        compare(command_flags.CompareConfig(runs=folders))
     codes = [run.error.exit_code if run.error else 0 for run in runs]
     return EXIT_INTERRUPTED if interrupted else max(codes)
 
@@ -143,7 +144,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
-def evaluate(config: command_flags.EvaluateConfig, command_line: str) -> None:
+def evaluate(config: command_flags.EvaluateConfig) -> None:
     """Measure the success rate of a run, or of a pretrained agent.
 
     :raises UserError: the run does not exist, or has no readable model.
@@ -157,7 +158,7 @@ def evaluate(config: command_flags.EvaluateConfig, command_line: str) -> None:
     print(json.dumps(summary) if config.json else format_summary(summary))
 
 
-def enjoy(config: command_flags.EnjoyConfig, command_line: str) -> int:
+def enjoy(config: command_flags.EnjoyConfig) -> int:
     """Watch a run's agent, a controller or demonstrations, in a window or as a video.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
@@ -172,7 +173,7 @@ def enjoy(config: command_flags.EnjoyConfig, command_line: str) -> int:
     return EXIT_FAILED if config.video and not video else 0
 
 
-def collect(config: command_flags.CollectConfig, command_line: str) -> int:
+def collect(config: command_flags.CollectConfig) -> int:
     """Collect demonstrations from an agent or a controller as a Minari dataset.
 
     :return: exit code: 0, or 130 after Ctrl-C. Then the episodes so far are written.
@@ -190,7 +191,7 @@ def collect(config: command_flags.CollectConfig, command_line: str) -> int:
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
-def export(config: command_flags.ExportConfig, command_line: str) -> None:
+def export(config: command_flags.ExportConfig) -> None:
     """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
     from rlher.export import exporter
 
@@ -200,7 +201,7 @@ def export(config: command_flags.ExportConfig, command_line: str) -> None:
     print_note(f"play it: {shlex.join(['python', '-P', script])}")
 
 
-def plot(config: command_flags.PlotConfig, command_line: str) -> None:
+def plot(config: command_flags.PlotConfig) -> None:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
@@ -208,7 +209,7 @@ def plot(config: command_flags.PlotConfig, command_line: str) -> None:
         print_line(name)
 
 
-def compare(config: command_flags.CompareConfig, command_line: str) -> None:
+def compare(config: command_flags.CompareConfig) -> None:
     """Tabulate final success, probability of improvement and performance profiles of runs.
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
@@ -239,7 +240,7 @@ def report(config: command_flags.ReportConfig, command_line: str) -> None:
     print_line(str(write_report(config, command_line)))
 
 
-def check(config: command_flags.CheckConfig, command_line: str) -> int:
+def check(config: command_flags.CheckConfig) -> int:
     """Check an environment against the contract of a goal environment.
 
     :return: exit code: 0 if training could start, else 1.
@@ -255,7 +256,7 @@ def check(config: command_flags.CheckConfig, command_line: str) -> int:
     return EXIT_FAILED if result.errors else 0
 
 
-def list_names(config: command_flags.ListConfig, command_line: str) -> None:
+def list_names(config: command_flags.ListConfig) -> None:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
@@ -276,11 +277,11 @@ OWN_COMMANDS = [
     Command("evaluate", evaluate, command_flags.EvaluateConfig),
     Command("export", export, command_flags.ExportConfig),
     Command("list", list_names, command_flags.ListConfig),
-    Command("optimize", optimize, OptimizeConfig),
+    Command("optimize", optimize, OptimizeConfig, records_line=True),
     Command("plot", plot, command_flags.PlotConfig),
-    Command("report", report, command_flags.ReportConfig),
-    Command("resume", resume, ResumeConfig, make_config=resume_config),
-    Command("train", train, LauncherConfig, sweep=train_multirun),
+    Command("report", report, command_flags.ReportConfig, records_line=True),
+    Command("resume", resume, ResumeConfig, records_line=True, make_config=resume_config),
+    Command("train", train, LauncherConfig, records_line=True, sweep=train_multirun),
 ]
 
 COMMANDS = Registry("COMMANDS", {command.name: command for command in OWN_COMMANDS})

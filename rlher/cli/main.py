@@ -111,7 +111,7 @@ def run_command(line: flags.CommandLine) -> int:
         return 0
     codes = []
     for config in configs:
-        codes.append(command.function(config, str(line)) or 0)
+        codes.append(command.function(config, *([str(line)] if command.records_line else [])) or 0)
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

@@ -33,7 +33,7 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
 def test_sweep_returns_the_largest_exit_code_and_ends_at_an_interrupt(monkeypatch, codes: dict, expected: list) -> None:
     seen = []
 
-    def run(config: ListConfig, command_line: str) -> int:
+    def run(config: ListConfig) -> int:
         """Record what would be listed."""
         seen.append(config.what)
         return codes[config.what]

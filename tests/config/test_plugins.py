@@ -30,7 +30,7 @@ class ToneConfig:
 class GreetConfig:
     tone: ToneConfig = section(ToneConfig, "tone")
 
-def greet(config: GreetConfig, command_line: str) -> int:
+def greet(config: GreetConfig) -> int:
     """Greet."""
     print("greetings")
     return 0

@@ -41,7 +41,7 @@ def _random_text(rng: Random) -> str:
 
 def _without_work(command: Command) -> Command:
     """Return a command that composes its config and does nothing with it."""
-    return Command(command.name, functools.wraps(command.function)(lambda config, command_line: 0), command.schema)
+    return Command(command.name, functools.wraps(command.function)(lambda *arguments: 0), command.schema)
 
 
 def compose(words: list[str], folder: Path) -> str:
