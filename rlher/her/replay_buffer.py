@@ -300,10 +300,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _relabel(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
         storage = self.storage
-        has_parts = storage.layout.goal_parts > 1
         # Relay sub-goals may change within a step. A row has the goal before the step, but its stored reward is for the
         # goal after it. So transitions with original goals need new rewards as well.
-        n_stored_rewards = 0 if has_parts else n_original_goals
+        n_stored_rewards = n_original_goals if storage.layout.goal_parts == 1 else 0
         if n_stored_rewards < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
             self.reward_and_done.observe_new(ids[n_stored_rewards:] + self.n_steps - 1)
@@ -311,8 +310,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
         virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng)
-        rows["obs"][DESIRED_GOAL][n_original_goals:] = virtual_goals = self.strategy(virtual)
-        goals = rows["obs"][DESIRED_GOAL] if has_parts else virtual_goals  # of the transitions with new rewards
+        goals = np.concatenate((rows["obs"][DESIRED_GOAL][:n_original_goals], self.strategy(virtual)))
+        rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
             rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_stored_rewards)
@@ -323,7 +322,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
         next_obs = storage.next_obs(last_ids, episodes)
-        next_obs[DESIRED_GOAL][n_stored_rewards:] = goals
+        next_obs[DESIRED_GOAL][n_stored_rewards:] = goals[n_stored_rewards:]
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)

@@ -167,13 +167,13 @@ class RewardAndDone:
 
         :param positions: (n,) positions of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
-        :param goals: (n - n_stored_rewards, …) new goals of the remaining transitions.
+        :param goals: (n, …) goals of the transitions.
         :param n_stored_rewards: the first ``n_stored_rewards`` transitions keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if len(goals):
+        if n_stored_rewards < len(goals):
             changed_rows = rows[n_stored_rewards:]
-            goal_rewards = self._compute_reward(positions[n_stored_rewards:], goals)
+            goal_rewards = self._compute_reward(positions[n_stored_rewards:], goals[n_stored_rewards:])
             rewards[n_stored_rewards:] = goal_rewards
             if self.keep_goal_independent_reward:
                 rewards[n_stored_rewards:] += changed_rows["goal_independent"]
