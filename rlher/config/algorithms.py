@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.key import code_key, with_default
-from rlher.config.key import result_key as key
+from rlher.config.key import code_param, param, with_default
 from rlher.config.plugins import Registry
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import leaves
@@ -55,25 +54,25 @@ class Algorithm:
 class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
-    name: str = key("", "algorithm; `rlher list algos` lists them", to="builder")
-    learning_rate: float = key(1e-3, "learning rate of Adam", low=0)
-    learning_rate_schedule: str = code_key(
+    name: str = param("", "algorithm; `rlher list algos` lists them", to="builder")
+    learning_rate: float = param(1e-3, "learning rate of Adam", low=0)
+    learning_rate_schedule: str = code_param(
         "constant", "linear: falls to 0; constant_then_linear: in the last quarter", choices=SCHEDULES, to="builder"
     )
-    weight_decay: float = key(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
-    buffer_size: int = key(1_000_000, "capacity of the replay buffer in transitions", low=1)
-    learning_starts: int | None = key(None, "steps before the first update; null: 1000 or a quarter of the run", low=0)
-    batch_size: int = key(256, "transitions per update", low=1)
-    gamma: float = key(0.95, "discount factor", low=0, high=1)
-    train_freq: int = key(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
-    gradient_steps: int | None = key(None, "updates per rollout; null: one per stored transition", low=1)
-    tau: float = key(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = key("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
-    net_arch: list[int] | dict[str, list[int]] = key([256, 256], "hidden layers, or {pi: [64], qf: [256]}", to="policy")
-    activation: str = code_key("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
-    policy_kwargs: dict[str, Any] = code_key({}, "more arguments of the policy; classes as module:Class", to="builder")
-    kwargs: dict[str, Any] = code_key({}, "more keyword arguments of the Stable-Baselines3 class", to="builder")
-    model: str | None = code_key(None, "your class that extends the algorithm's, as algo=module:Class", to="builder")
+    weight_decay: float = param(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
+    buffer_size: int = param(1_000_000, "capacity of the replay buffer in transitions", low=1)
+    learning_starts: int | None = param(None, "steps before the first update; null: 1000 or a quarter of a run", low=0)
+    batch_size: int = param(256, "transitions per update", low=1)
+    gamma: float = param(0.95, "discount factor", low=0, high=1)
+    train_freq: int = param(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
+    gradient_steps: int | None = param(None, "updates per rollout; null: one per stored transition", low=1)
+    tau: float = param(0.05, "Polyak update coefficient of the target network", low=0, high=1)
+    target_q_bounds: Any = param("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
+    net_arch: list[int] | dict[str, list[int]] = param([256, 256], "hidden layers; {pi: [64], qf: [256]}", to="policy")
+    activation: str = code_param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
+    policy_kwargs: dict[str, Any] = code_param({}, "more policy arguments; classes as module:Class", to="builder")
+    kwargs: dict[str, Any] = code_param({}, "more keyword arguments of the Stable-Baselines3 class", to="builder")
+    model: str | None = code_param(None, "your class that extends the algorithm's, as algo=module:Class", to="builder")
 
     @property
     def label(self) -> str:
@@ -92,11 +91,11 @@ class OffPolicyConfig:
 class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
-    n_critics: int = key(2, "number of critics", low=1, to="policy")
-    action_noise: float = key(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    layer_norm_critics: bool = key(False, "layer normalisation in the critics", to="builder")
-    random_action: float = key(0.0, "share of uniformly random actions in training", low=0, high=1)
-    random_action_hold: int = key(1, "steps that a random action is held, in learning_starts as well", low=1)
+    n_critics: int = param(2, "number of critics", low=1, to="policy")
+    action_noise: float = param(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
+    layer_norm_critics: bool = param(False, "layer normalisation in the critics", to="builder")
+    random_action: float = param(0.0, "share of uniformly random actions in training", low=0, high=1)
+    random_action_hold: int = param(1, "steps that a random action is held, in learning_starts as well", low=1)
 
 
 @dataclass
@@ -107,19 +106,19 @@ class DQNConfig(OffPolicyConfig):
     gamma: float = with_default(OffPolicyConfig, "gamma", 0.98)
     net_arch: list[int] | dict[str, list[int]] = with_default(OffPolicyConfig, "net_arch", [256])
     tau: float = with_default(OffPolicyConfig, "tau", 1.0)
-    target_update_interval: int = key(500, "steps between updates of the target network", low=1)
-    exploration_fraction: float = key(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
-    exploration_initial_eps: float = key(1.0, "probability of a random action at the start", low=0, high=1)
-    exploration_final_eps: float = key(0.05, "probability of a random action after exploration_fraction", low=0, high=1)
-    max_grad_norm: float = key(10.0, "maximum norm of the gradient", low=0)
+    target_update_interval: int = param(500, "steps between updates of the target network", low=1)
+    exploration_fraction: float = param(0.5, "fraction of the run over which epsilon is reduced", low=0, high=1)
+    exploration_initial_eps: float = param(1.0, "probability of a random action at the start", low=0, high=1)
+    exploration_final_eps: float = param(0.05, "probability of a random action in the rest of the run", low=0, high=1)
+    max_grad_norm: float = param(10.0, "maximum norm of the gradient", low=0)
 
 
 @dataclass
 class SACConfig(ActorCriticConfig):
     """Soft actor-critic (Haarnoja et al. 2018)."""
 
-    ent_coef: str = key("auto_0.05", "entropy coefficient: a number, auto, or auto_<initial value>")
-    target_entropy: str = key("auto", "target entropy of ent_coef=auto: a number or auto")
+    ent_coef: str = param("auto_0.05", "entropy coefficient: a number, auto, or auto_<initial value>")
+    target_entropy: str = param("auto", "target entropy of ent_coef=auto: a number or auto")
 
 
 @dataclass
@@ -128,7 +127,7 @@ class DDPGConfig(ActorCriticConfig):
 
     n_critics: int = with_default(ActorCriticConfig, "n_critics", 1)
     action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
-    action_l2: float = key(0.0, "weight of the mean squared action in the actor's loss", low=0)
+    action_l2: float = param(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 
 @dataclass
@@ -136,18 +135,18 @@ class TD3Config(DDPGConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
     n_critics: int = with_default(DDPGConfig, "n_critics", 2)
-    policy_delay: int = key(2, "critic updates per actor update", low=1)
-    target_policy_noise: float = key(0.2, "standard deviation of the target policy smoothing noise", low=0)
-    target_policy_noise_schedule: str = key("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
-    target_noise_clip: float = key(0.5, "bound of the target policy smoothing noise", low=0)
+    policy_delay: int = param(2, "critic updates per actor update", low=1)
+    target_policy_noise: float = param(0.2, "standard deviation of the target policy smoothing noise", low=0)
+    target_policy_noise_schedule: str = param("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
+    target_noise_clip: float = param(0.5, "bound of the target policy smoothing noise", low=0)
 
 
 @dataclass
 class TQCConfig(SACConfig):
     """Truncated quantile critics (Kuznetsov et al. 2020)."""
 
-    n_quantiles: int = key(25, "quantiles per critic", low=1, to="policy")
-    top_quantiles_to_drop_per_net: int = key(2, "largest quantiles per critic that the target leaves out", low=0)
+    n_quantiles: int = param(25, "quantiles per critic", low=1, to="policy")
+    top_quantiles_to_drop_per_net: int = param(2, "largest quantiles per critic that the target leaves out", low=0)
 
     def validate(self) -> None:
         """Raise UserError if the target leaves out all quantiles."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlher.config.key import code_key, config_key, result_key, section
+from rlher.config.key import code_param, param, section, setting
 from rlher.core.errors import UserError
 
 STEP_TIMEOUT = 300.0
@@ -14,42 +14,42 @@ STEP_TIMEOUT = 300.0
 class RelayConfig:
     """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): training steps sometimes reach for the object."""
 
-    enabled: bool = result_key(False, "add a goal for the hand's position and train both goals")
-    hand: list[int] = result_key([], "indices [first, end) of the hand's position in `observation`", low=0)
-    object: list[int] = result_key([], "indices [first, end) of the object's position in `observation`", low=0)
-    origin: list[float] = result_key([], "centre of the workspace, subtracted from goals")
-    probability: float = result_key(0.5, "probability of reaching for the object while far from it", low=0, high=1)
-    distance: float = result_key(0.03, "distance above which the hand is far from the object", low=0)
-    reach_threshold: float = result_key(0.05, "distance below which the hand has reached its goal", low=0)
+    enabled: bool = param(False, "add a goal for the hand's position and train both goals")
+    hand: list[int] = param([], "indices [first, end) of the hand's position in `observation`", low=0)
+    object: list[int] = param([], "indices [first, end) of the object's position in `observation`", low=0)
+    origin: list[float] = param([], "centre of the workspace, subtracted from goals")
+    probability: float = param(0.5, "probability of reaching for the object while far from it", low=0, high=1)
+    distance: float = param(0.03, "distance above which the hand is far from the object", low=0)
+    reach_threshold: float = param(0.05, "distance below which the hand has reached its goal", low=0)
 
 
 @dataclass
 class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
-    id: str = result_key("", "registered id, as for gymnasium.make")
-    name: str = result_key("", "name in the path of the run folder; empty: the id", in_recipe=False)
-    description: str = config_key("", "one line for `rlher list envs`")
-    actions: str | None = config_key(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
-    modules: list[str] = code_key([], "modules to import first, which register environments")
-    kwargs: dict[str, Any] = code_key({}, "keyword arguments of gymnasium.make")
-    wrappers: list[Any] = code_key([], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}")
-    max_episode_steps: int | None = result_key(None, "steps after which an episode is truncated", low=1)
-    success_key: str | None = result_key(None, "key of `info` that is true on success")
-    crash_key: str | None = result_key(None, "key of `info` that is true on a crash")
-    goal_independent_reward: bool = result_key(False, "rewards have a part that does not depend on the goal")
-    ends_on_success: bool | None = result_key(None, "whether success terminates the episode")
-    success_reward: float | None = result_key(None, "compute_reward at or above which a goal counts as reached")
-    reward_range: list[float | None] | None = result_key(None, "[low, high] reward of a step; null: unknown", length=2)
-    step_timeout: float | None = config_key(
+    id: str = param("", "registered id, as for gymnasium.make")
+    name: str = param("", "name in the path of the run folder; empty: the id", in_recipe=False)
+    description: str = setting("", "one line for `rlher list envs`")
+    actions: str | None = setting(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
+    modules: list[str] = code_param([], "modules to import first, which register environments")
+    kwargs: dict[str, Any] = code_param({}, "keyword arguments of gymnasium.make")
+    wrappers: list[Any] = code_param([], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}")
+    max_episode_steps: int | None = param(None, "steps after which an episode is truncated", low=1)
+    success_key: str | None = param(None, "key of `info` that is true on success")
+    crash_key: str | None = param(None, "key of `info` that is true on a crash")
+    goal_independent_reward: bool = param(False, "rewards have a part that does not depend on the goal")
+    ends_on_success: bool | None = param(None, "whether success terminates the episode")
+    success_reward: float | None = param(None, "compute_reward at or above which a goal counts as reached")
+    reward_range: list[float | None] | None = param(None, "[low, high] reward of a step; null: unknown", length=2)
+    step_timeout: float | None = setting(
         None, f"seconds per step or reset in a subprocess; null: {STEP_TIMEOUT:g}; 0: none", low=0
     )
-    max_restarts: int = config_key(5, "replacements of worker processes without a finished episode in between", low=0)
-    action_repeat: int = result_key(1, "environment steps per action, in training and evaluation", low=1)
-    reward_offset: float = result_key(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
-    fall_height: float | None = result_key(None, "height of the goal below which an object has fallen in training")
+    max_restarts: int = setting(5, "replacements of worker processes without a finished episode in between", low=0)
+    action_repeat: int = param(1, "environment steps per action, in training and evaluation", low=1)
+    reward_offset: float = param(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
+    fall_height: float | None = param(None, "height of the goal below which an object has fallen in training")
     relay: RelayConfig = section(RelayConfig, "relay sub-goals")
-    camera: dict[str, Any] = config_key({}, "MuJoCo's camera in videos: distance, azimuth, elevation, lookat")
+    camera: dict[str, Any] = setting({}, "MuJoCo's camera in videos: distance, azimuth, elevation, lookat")
 
     def validate(self) -> None:
         """Raise UserError for an argument of the environment that rlher sets itself."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import code_key, result_key
+from rlher.config.key import code_param, param
 from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
 
 HER_PRESETS: dict[str, dict[str, Any]] = {
@@ -22,26 +22,26 @@ class HerConfig:
     The keys are arguments of :class:`rlher.her.HerReplayBuffer`.
     """
 
-    n_sampled_goal: int = result_key(4, "virtual transitions per real one; 0: replay without hindsight", low=0)
-    goal_selection_strategy: str = code_key(
+    n_sampled_goal: int = param(4, "virtual transitions per real one; 0: replay without hindsight", low=0)
+    goal_selection_strategy: str = code_param(
         "future", "how virtual goals are chosen; `rlher list strategies` explains", choices=tuple(STRATEGIES)
     )
-    goal_selection_kwargs: dict[str, Any] = result_key({}, "keyword arguments of a strategy of your own")
-    goal_mix: dict[str, float] = code_key({}, "weights of the strategies of `mix`; empty: the default weights")
-    goal_mix_start: int = result_key(0, "stored transitions after which `mix` has its weights; `future` before", low=0)
-    n_steps: int = result_key(1, "steps of an n-step return", low=1)
-    priority: str = code_key("uniform", "sampling of transitions", choices=tuple(PRIORITIES))
-    priority_kwargs: dict[str, Any] = result_key({}, "keyword arguments of the priority's class")
-    relabel_done: str = result_key("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
-    keep_goal_independent_reward: bool = result_key(True, "keep the reward's part that does not depend on the goal")
+    goal_selection_kwargs: dict[str, Any] = param({}, "keyword arguments of a strategy of your own")
+    goal_mix: dict[str, float] = code_param({}, "weights of the strategies of `mix`; empty: the default weights")
+    goal_mix_start: int = param(0, "stored transitions after which `mix` has its weights; `future` before", low=0)
+    n_steps: int = param(1, "steps of an n-step return", low=1)
+    priority: str = code_param("uniform", "sampling of transitions", choices=tuple(PRIORITIES))
+    priority_kwargs: dict[str, Any] = param({}, "keyword arguments of the priority's class")
+    relabel_done: str = param("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
+    keep_goal_independent_reward: bool = param(True, "keep the reward's part that does not depend on the goal")
 
 
 @dataclass
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and that the actor may clone."""
 
-    path: str | None = result_key(None, "folder, or name in Minari's folder; short: demos=", in_recipe=False)
-    fraction: float = result_key(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
-    bc_weight: float = result_key(0.0, "weight of the cloning loss in the actor's loss", low=0)
-    q_filter: bool = result_key(True, "clone only actions that the critic prefers to the actor's own")
-    pretrain_updates: int = result_key(0, "updates that clone the demonstrations before the first step", low=0)
+    path: str | None = param(None, "folder, or name in Minari's folder; short: demos=", in_recipe=False)
+    fraction: float = param(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
+    bc_weight: float = param(0.0, "weight of the cloning loss in the actor's loss", low=0)
+    q_filter: bool = param(True, "clone only actions that the critic prefers to the actor's own")
+    pretrain_updates: int = param(0, "updates that clone the demonstrations before the first step", low=0)

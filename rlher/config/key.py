@@ -59,8 +59,8 @@ class KeyRules(TypedDict, total=False):
     to: Literal["constructor", "policy", "builder"]
 
 
-def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key whose value matters for no :data:`Purpose`, such as a key for speed, folders or display.
+def setting(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
+    """Declare a config key whose value has no :data:`Purpose`, such as a key for speed, folders or display.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
@@ -68,16 +68,16 @@ def config_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), False), **rules})
 
 
-def result_key(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a key that changes what a training run learns or measures.
+def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
+    """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
     :param rules: False for a :data:`Purpose` for which the value does not matter.
     """
     return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), True), **rules})
 
 
-code_key = functools.partial(result_key, may_name_code=True)
-"""Declare a result key whose value may name the user's own code as ``module:name``."""
+code_param = functools.partial(param, may_name_code=True)
+"""Declare a parameter whose value may name the user's own code as ``module:name``."""
 
 
 def _declare(default: Any, metadata: dict[str, Any]) -> Any:
@@ -173,7 +173,7 @@ def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[s
 
 
 def validate(config: Any) -> None:
-    """Raise UserError if a value of a config dataclass is out of the range or choices of its :func:`config_key`.
+    """Raise UserError if a value of a config dataclass is out of the range or choices of its declaration.
 
     A section with further rules has a method ``validate``.
     """

@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_key, config_key, fields_by_key, result_key, section
+from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_param, fields_by_key, param, section, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -22,47 +22,45 @@ DEFAULT_N_EVALUATIONS = 20
 class EngineConfig:
     """How updates are computed. Without the fast update (images, learnt features), only ``overlap`` has an effect."""
 
-    compile: str = config_key("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
-    precision: str = result_key(
+    compile: str = setting("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
+    precision: str = param(
         "auto", "precision of the losses; auto: bf16 where it is faster", choices=("float32", "bf16", "auto")
     )
-    overlap: bool = result_key(True, "update while the environments step")
+    overlap: bool = param(True, "update while the environments step")
 
 
 @dataclass
 class NormalizeConfig:
     """Running normalisation of observations; both goals share one normalizer (OpenAI baselines)."""
 
-    enabled: bool = result_key(True, "normalise observations")
-    clip: float = result_key(5.0, "bound of a normalised value, in standard deviations", low=0.1)
+    enabled: bool = param(True, "normalise observations")
+    clip: float = param(5.0, "bound of a normalised value, in standard deviations", low=0.1)
 
 
 @dataclass
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = result_key(
+    freq: int | None = param(
         None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, separates_agents=False
     )
-    episodes: int = result_key(20, "episodes per evaluation", low=1, separates_agents=False)
-    final_episodes: int = result_key(
+    episodes: int = param(20, "episodes per evaluation", low=1, separates_agents=False)
+    final_episodes: int = param(
         100, "episodes of the final evaluation, on other seeds", low=1, separates_agents=False, fixed_on_resume=False
     )
-    seed: int = result_key(
-        10_000, "first evaluation seed", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False
-    )
-    workers: int | None = config_key(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
-    keep_models: bool = config_key(False, "keep the model of every evaluation, as models/<steps>.zip")
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False)
+    workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
+    keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
 
 @dataclass
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = result_key(
+    freq: int | None = param(
         10_000, "steps between checkpoints; null: no checkpoints", low=1, separates_agents=False, in_recipe=False
     )
-    minutes: float | None = config_key(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
+    minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
 @dataclass
@@ -74,10 +72,8 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = result_key(
-        0, "seed of all random numbers", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False
-    )
-    total_timesteps: int = result_key(
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False)
+    total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
@@ -85,16 +81,16 @@ class TrainConfig:
         separates_agents=False,
         fixed_on_resume=False,
     )
-    n_envs: int = result_key(1, "number of environments", low=1, high=10_000)
-    vec_env: str = config_key(
+    n_envs: int = param(1, "number of environments", low=1, high=10_000)
+    vec_env: str = setting(
         "auto", "where environments run; auto: subproc if there are cores for it", choices=("auto", "dummy", "subproc")
     )
-    device: str = config_key("auto", "torch device: auto, cpu, cuda, ...")
-    threads: int | None = config_key(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
+    device: str = setting("auto", "torch device: auto, cpu, cuda, ...")
+    threads: int | None = setting(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = result_key(
+    recipe: str | None = param(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
         # It is fixed on resume: a resumed run keeps its config, so it cannot take another recipe.
@@ -103,21 +99,21 @@ class TrainConfig:
         in_recipe=False,
         command_line_only=True,
     )
-    init_from: str | None = result_key(None, "run folder or model file to start from", in_recipe=False)
-    callbacks: list[Any] = code_key(
+    init_from: str | None = param(None, "run folder or model file to start from", in_recipe=False)
+    callbacks: list[Any] = code_param(
         [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", fixed_on_resume=False
     )  # a run that a callback ended can be resumed without that callback
-    trust_code: bool = config_key(
+    trust_code: bool = setting(
         False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
     )
-    logs: str = config_key("logs", "folder of all runs", command_line_only=True)
-    progress: bool = config_key(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
-    tensorboard: bool = config_key(True, "write TensorBoard event files")
-    logger: str = config_key(
+    logs: str = setting("logs", "folder of all runs", command_line_only=True)
+    progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
+    tensorboard: bool = setting(True, "write TensorBoard event files")
+    logger: str = setting(
         "none", "tracking service; wandb: pip install 'rlher[wandb]'", choices=("none", *TRACKERS), may_name_code=True
     )
-    record: bool = config_key(False, "record a video of each new best model, as clips/<steps>.mp4")
-    json: bool = config_key(False, "print the result as JSON on stdout")
+    record: bool = setting(False, "record a video of each new best model, as clips/<steps>.mp4")
+    json: bool = setting(False, "print the result as JSON on stdout")
 
     def validate(self) -> None:
         """Raise UserError for cloning without demonstrations or actor, and for a run without anything to learn from."""
@@ -156,9 +152,9 @@ class TrainConfig:
 class LauncherConfig(TrainConfig):
     """Config keys of commands that train several runs: the keys of each run, and where the runs are trained."""
 
-    workers: int = config_key(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
-    launcher: str = config_key("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = config_key(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
+    workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
+    launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
 
     def for_single_run(self) -> TrainConfig:
         """Return the config of a training run that is not part of a sweep.
@@ -176,8 +172,8 @@ class LauncherConfig(TrainConfig):
 class ResumeConfig(TrainConfig):
     """Config keys of `rlher resume`: the keys of the run."""
 
-    run: str | None = config_key(None, "run folder; null: the newest unfinished, else the newest run", positional=True)
-    more_timesteps: int = config_key(0, "steps to train in addition to total_timesteps", low=0)
+    run: str | None = setting(None, "run folder; null: the newest unfinished, else the newest run", positional=True)
+    more_timesteps: int = setting(0, "steps to train in addition to total_timesteps", low=0)
 
 
 LAUNCHER_KEYS = ("workers", "launcher", "ray_address")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import config_key
+from rlher.config.key import setting
 from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
 from rlher.core.errors import UserError
 
@@ -40,25 +40,25 @@ def hide_password(text: str) -> str:
 class OptimizeConfig(LauncherConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
-    n_trials: int = config_key(100, "trials of the study, summed over all workers", low=1)
-    space: str = config_key("her", "search space: her, her_wide, algo, several with +, or a YAML file")
-    objective: str = config_key(
+    n_trials: int = setting(100, "trials of the study, summed over all workers", low=1)
+    space: str = setting("her", "search space: her, her_wide, algo, several with +, or a YAML file")
+    objective: str = setting(
         "success", "what to maximise; auc: mean success; seconds: left of time_limit at 90 %", choices=tuple(OBJECTIVES)
     )
-    time_limit: float = config_key(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
-    n_seeds: int = config_key(2, "training runs per trial, each with its own seed", low=1, high=1000)
-    sampler: str = config_key("tpe", "Optuna sampler", choices=("tpe", "random"))
-    pruner: str = config_key("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
-    study_name: str | None = config_key(None, "name of the study; null: from algorithm, environment and space")
-    storage: str | None = config_key(
+    time_limit: float = setting(600.0, "objective=seconds: seconds of a trial's run; it ends at 90 %", low=1)
+    n_seeds: int = setting(2, "training runs per trial, each with its own seed", low=1, high=1000)
+    sampler: str = setting("tpe", "Optuna sampler", choices=("tpe", "random"))
+    pruner: str = setting("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
+    study_name: str | None = setting(None, "name of the study; null: from algorithm, environment and space")
+    storage: str | None = setting(
         None, "sqlite:///..., postgresql://...; null: a journal file", command_line_only=True, shown_as=hide_password
     )
-    heartbeat: int = config_key(
+    heartbeat: int = setting(
         30, "seconds between heartbeats of a command; its trials run again after two without one", low=1
     )
-    rerun_best: int = config_key(3, "number of best trials that are trained again at the end", low=1)
-    rerun_seeds: int = config_key(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
-    progress: bool = config_key(True, "show a table of trials; a line per trial if stderr is not a terminal")
+    rerun_best: int = setting(3, "number of best trials that are trained again at the end", low=1)
+    rerun_seeds: int = setting(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
+    progress: bool = setting(True, "show a table of trials; a line per trial if stderr is not a terminal")
 
     @property
     def n_evaluations(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import config_key, fields_by_key, result_key, section, validate, values_with
+from rlher.config.key import fields_by_key, param, section, setting, validate, values_with
 from rlher.config.training import TrainConfig, keys_without
 from rlher.core.errors import UserError
 
@@ -32,15 +32,15 @@ def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
 
 @dataclass
 class Inner:
-    share: float = result_key(0.5, "share", low=0, high=1)
+    share: float = param(0.5, "share", low=0, high=1)
 
 
 @dataclass
 class Outer:
     inner: Inner = section(Inner, "section")
-    sizes: list[int] = result_key([1], "sizes", low=1)
-    mode: str = result_key("on", "mode", choices=("on", "off"))
-    count: int | None = config_key(None, "count", low=2)
+    sizes: list[int] = param([1], "sizes", low=1)
+    mode: str = param("on", "mode", choices=("on", "off"))
+    count: int | None = setting(None, "count", low=2)
 
 
 @pytest.mark.parametrize(

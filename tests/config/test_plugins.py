@@ -13,18 +13,18 @@ from pathlib import Path
 
 from rlher.cli.commands import Command
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.key import result_key, section, with_default
+from rlher.config.key import param, section, with_default
 
 @dataclass
 class MineConfig(DDPGConfig):
     """An algorithm of a plugin."""
     tau: float = with_default(DDPGConfig, "tau", 0.25)
     net_arch: list[int] = with_default(DDPGConfig, "net_arch", [32])
-    delta: int = result_key(1, "an argument of its own")
+    delta: int = param(1, "an argument of its own")
 
 @dataclass
 class ToneConfig:
-    loud: bool = result_key(False, "greet loudly")
+    loud: bool = param(False, "greet loudly")
 
 @dataclass
 class GreetConfig:
