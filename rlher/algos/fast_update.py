@@ -64,6 +64,17 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
+class UpdateParts(SimpleNamespace):
+    """What the fast update makes from the networks. It is not saved with a model.
+
+    :ivar features: returns observations by key as one tensor (batch, features).
+    :ivar optimizers: optimizers whose learning rate follows the schedule.
+    """
+
+    features: Callable[[Any], th.Tensor]
+    optimizers: list[th.optim.Optimizer]
+
+
 class FastAlgorithm(RolloutAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
@@ -83,8 +94,8 @@ class FastAlgorithm(RolloutAlgorithm):
 
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
-    fast: SimpleNamespace
-    """All that is made from the networks for the fast update, such as optimizers. It is not saved with a model."""
+    parts: Any
+    """The :class:`UpdateParts`, or those of the algorithm, such as ``ActorCriticParts``."""
     _reads_only_vectors = False
 
     def __init__(
@@ -103,7 +114,7 @@ class FastAlgorithm(RolloutAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set what ``update`` needs as attributes of ``fast``, among them the list ``optimizers``."""
+        """Set the attributes of ``parts`` that ``update`` needs."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -133,7 +144,7 @@ class FastAlgorithm(RolloutAlgorithm):
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         policy_network = networks[0]  # the actor, or the Q network
-        self.fast = SimpleNamespace(features=make_feature_fn(policy_network))
+        self.parts = UpdateParts(features=make_feature_fn(policy_network))
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
 
@@ -152,7 +163,7 @@ class FastAlgorithm(RolloutAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self.fast.optimizers)
+        self._update_learning_rate(self.parts.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -170,9 +181,9 @@ class FastAlgorithm(RolloutAlgorithm):
     def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self.fast.features(samples.observations),
+            obs=self.parts.features(samples.observations),
             actions=samples.actions,
-            next_obs=self.fast.features(samples.next_observations),
+            next_obs=self.parts.features(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
@@ -197,7 +208,7 @@ class FastAlgorithm(RolloutAlgorithm):
         if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self.fast.features(observation)
+            features = self.parts.features(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:

@@ -32,8 +32,8 @@ class SACBase(ActorCritic):
         """Batch the critics' weights and create the fused optimizers, including the entropy coefficient's."""
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            self.fast.optimizers.append(self.ent_coef_optimizer)
-            self.fast.ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
+            self.parts.optimizers.append(self.ent_coef_optimizer)
+            self.parts.ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
@@ -86,7 +86,7 @@ class SACBase(ActorCritic):
             return {}
         gradient = -(log_prob + self.target_entropy)
         loss = self.log_ent_coef.detach() * gradient
-        self.fast.ent_coef_optimizer.step([gradient.reshape(1)])
+        self.parts.ent_coef_optimizer.step([gradient.reshape(1)])
         return {"ent_coef_loss": loss}
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:

@@ -50,7 +50,6 @@ class EnjoyConfig(EpisodeSourceConfig):
     video: str | None = setting(None, ".mp4 or .gif to write; null: a window, or <run>/enjoy.mp4 without a display")
     grid: str = setting("auto", "episodes side by side in a video, such as 3x2; 1x1: one by one; auto: at most 3x2")
     width: int | None = setting(None, "video width in pixels; null: 480 a column, at most 1920", low=64, high=7680)
-    captions: bool = setting(True, "caption each episode with its number, step, distance and outcome")
 
 
 @dataclass

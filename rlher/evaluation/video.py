@@ -64,10 +64,9 @@ class VideoRecorder:
     If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
 
     :param width: width of the picture of an episode, in pixels.
-    :param captions: whether there is a caption under it.
     """
 
-    def __init__(self, env: gym.Env, width: int, captions: bool) -> None:
+    def __init__(self, env: gym.Env, width: int) -> None:
         self.failed = False
         self.episodes: list[list[bytes]] = []
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
@@ -75,7 +74,6 @@ class VideoRecorder:
         """Height, width and channels of a picture."""
         self._env = env
         self._width = width
-        self._captions = captions
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
         """Render a picture. The picture after a reset begins a new episode."""
@@ -101,8 +99,6 @@ class VideoRecorder:
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
-        if not self._captions:
-            return picture
         return add_caption(picture, len(self.episodes), episode, is_over, distance_text(observation))
 
 
@@ -114,7 +110,6 @@ def record_video(
     episodes: int,
     grid: Grid | None = None,
     width: int | None = None,
-    captions: bool = True,
 ) -> Iterator[VideoRecorder]:
     """Record episodes that are played in the block; there is no file if nothing could be rendered.
 
@@ -124,13 +119,12 @@ def record_video(
         further pages.
     :param width: width of the video in pixels. If None, :data:`TILE_WIDTH` for each column, at most
         :data:`MAX_WIDTH`.
-    :param captions: whether episode, step, distance and outcome are written under each picture.
     :raises UserError: the file cannot be written.
     """
     columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(ceil(episodes / AUTO_COLUMNS), AUTO_ROWS))
     gaps = GAP * (columns - 1)
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
-    recorder = VideoRecorder(env, max((width - gaps) // columns, 1), captions)
+    recorder = VideoRecorder(env, max((width - gaps) // columns, 1))
     yield recorder
     if recorder.episodes and not recorder.failed:
         fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action

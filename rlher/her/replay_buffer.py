@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
@@ -229,13 +228,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
         As in SB3, their last step is terminal if ``handle_timeout_termination`` is False.
         """
-        if self.storage.truncate_running(terminated=not self.handle_timeout_termination):
-            warnings.warn(
-                "The last trajectory in the replay buffer will be truncated.\n"
-                "If you are in the same episode as when the replay buffer was saved,\n"
-                "you should use `truncate_last_trajectory=False` to avoid that issue.",
-                stacklevel=2,
-            )
+        self.storage.truncate_running(terminated=not self.handle_timeout_termination)
 
     def reset(self) -> None:
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""

@@ -6,6 +6,10 @@ SB3 computes the reward of a virtual transition from the goals alone, so it lose
 SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). If episodes end on success, two kinds of targets
 are then wrong: a transition that reaches its new goal bootstraps beyond the end, and a transition that reached its
 original goal is terminal although it did not reach the new goal. rlher computes ``done`` for the new goal.
+
+Both corrections need to know which reward means success, and whether success ends an episode. `rlher train` measures
+this before a run (:mod:`rlher.envs.probe`), if random episodes show it. Otherwise, and with plain Stable-Baselines3,
+the buffer finds it out from the stored transitions (:class:`RewardStatistics`).
 """
 
 from collections.abc import Sequence

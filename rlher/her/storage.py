@@ -205,15 +205,14 @@ class Storage:
         self.ring_added[ring] = serial + 1
         return position
 
-    def truncate_running(self, terminated: bool = False) -> bool:
-        """End every running episode; return whether an episode was running.
+    def truncate_running(self, terminated: bool = False) -> None:
+        """End every running episode.
 
         :param terminated: whether to store the last step as terminal; otherwise it is stored as a time-out.
         """
         rings = np.flatnonzero(self.ring_running)
         self.rows["terminated"][self._newest_positions(rings)] |= terminated
         self.ring_running[:] = False
-        return len(rings) > 0
 
     def clear(self) -> None:
         """Remove all transitions except the demonstrations."""

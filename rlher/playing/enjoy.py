@@ -37,7 +37,7 @@ def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     with closing(make_env(env_config, "human" if window else "rgb_array")) as env:
         policy = source.make_policy(env)
         print_note(source.name)
-        recording = record_video(path.absolute(), env, env_config, len(seeds), grid, config.width, config.captions)
+        recording = record_video(path.absolute(), env, env_config, len(seeds), grid, config.width)
         with nullcontext() if window else recording as recorder:
             for episode in track_episodes(play_episodes(env, policy, seeds, recorder), len(seeds), enabled=not window):
                 outcomes.append(asdict(episode))

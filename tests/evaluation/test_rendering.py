@@ -13,6 +13,7 @@ from rlher.core.errors import UserError
 from rlher.envs import simulators
 from rlher.envs.make import make_env
 from rlher.envs.simulators import choose_mujoco_renderer
+from rlher.evaluation import captions
 from rlher.evaluation.rollout import play_episodes
 from rlher.evaluation.video import record_video
 from tests.conftest import TINY
@@ -51,10 +52,10 @@ def test_parking_is_recorded_despite_a_dummy_video_driver(monkeypatch: pytest.Mo
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     config = EnvConfig(id="parking-v0", max_episode_steps=2, success_key="is_success")
     env = make_env(config, render_mode="rgb_array")
-    with record_video(tmp_path / "video.mp4", env, config, 1, captions=False) as recorder:
+    with record_video(tmp_path / "video.mp4", env, config, 1) as recorder:
         list(play_episodes(env, lambda observation: np.zeros(2), [0], on_step=recorder))
     env.close()
-    assert not any(map(is_blank, read_frames(tmp_path / "video.mp4")))
+    assert not any(is_blank(frame[: -captions.HEIGHT]) for frame in read_frames(tmp_path / "video.mp4"))
 
 
 def test_an_environment_that_cannot_be_rendered_is_reported(rlher) -> None:
@@ -114,10 +115,10 @@ def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(tmp_path: 
 def test_mujoco_uses_an_installed_renderer(tmp_path: Path) -> None:
     """Without a display GLFW cannot draw."""
     no_display = {"MUJOCO_GL": "glfw", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    done = run_command("enjoy", tmp_path, "--video", "video.mp4", "--no-captions", **no_display)
+    done = run_command("enjoy", tmp_path, "--video", "video.mp4", **no_display)
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr
     frames = read_frames(tmp_path / "video.mp4")
-    assert frames[0].shape == (480, 480, 3)
-    assert not any(map(is_blank, frames))
+    assert frames[0].shape == (480 + captions.HEIGHT, 480, 3)
+    assert not any(is_blank(frame[: -captions.HEIGHT]) for frame in frames)

@@ -59,11 +59,11 @@ class ThreeSteps:
 def test_a_video_has_pages_and_the_given_width(tmp_path: Path, suffix: str) -> None:
     path, env = tmp_path / f"video{suffix}", ThreeSteps()
     config = EnvConfig(action_repeat=2)
-    with record_video(path, env, config, 3, (2, 1), width=305, captions=False) as recorder:
+    with record_video(path, env, config, 3, (2, 1), width=305) as recorder:
         assert len(list(play_episodes(env, lambda observation: np.zeros(1), range(1, 4), on_step=recorder))) == 3
     frames = read_frames(path)
     assert len(frames) == 2 * (4 + 8), "two pages of four frames, the last one shown for 1.5 s, 5 frames a second"
-    assert frames[0].shape == (500, 304, 3), "at most 305 wide; even sides, for H.264"
+    assert frames[0].shape == (500 + captions.HEIGHT, 304, 3), "at most 305 wide; even sides, for H.264"
     right = frames[0].shape[1] - 20
     assert frames[0][100, 100].mean() == pytest.approx(40, abs=4), "the first episode"
     assert frames[0][100, right].mean() == pytest.approx(80, abs=4), "the second beside it"

@@ -28,10 +28,10 @@ def test_enjoy_records_a_video_without_a_display(rlher, run: Path) -> None:
     assert (text_pixels(strips[0]) != text_pixels(strips[1])).sum() > 10, "the caption counts the steps"
 
 
-def test_a_grid_sets_the_number_of_episodes_and_captions_can_be_left_out(rlher, run: Path) -> None:
-    done = rlher("enjoy", str(run), "--grid", "2x2", "--no-captions", "--video", "a.gif")
+def test_a_grid_sets_the_number_of_episodes(rlher, run: Path) -> None:
+    done = rlher("enjoy", str(run), "--grid", "2x2", "--video", "a.gif")
     assert done.out.count("episode") == 4
-    shape = 2 * 160 + video.GAP, 2 * video.TILE_WIDTH + video.GAP, 3
+    shape = 2 * (160 + captions.HEIGHT) + video.GAP, 2 * video.TILE_WIDTH + video.GAP, 3
     assert read_frames(Path("a.gif"))[0].shape == shape
 
 
