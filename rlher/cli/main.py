@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
-import rlher.core.gc_threshold
+import rlher.core.gc_threshold  # noqa: F401  # first, because it shortens the other imports
+from rlher import __version__
 from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS
 from rlher.config.key import iter_keys, shown_value
@@ -61,7 +62,7 @@ def dispatch(argv: list[str]) -> int:
         print(help.program_help())
         return 0
     if argv[0] == "--version":
-        print(f"rlher {rlher.__version__}")
+        print(f"rlher {__version__}")
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)

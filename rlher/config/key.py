@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
@@ -117,7 +117,7 @@ def shown_value(field: Field | None, value: Any) -> Any:
 
 def takes_list(field: Field) -> bool:
     """Return whether the value of a key is a list."""
-    return str(field.type).startswith("list")
+    return any(get_origin(kind) is list for kind in (field.type, *get_args(field.type)))
 
 
 def takes_text(field: Field) -> bool:

@@ -176,7 +176,7 @@ class ResumeConfig(TrainConfig):
     more_timesteps: int = setting(0, "steps to train in addition to total_timesteps", low=0)
 
 
-LAUNCHER_KEYS = ("workers", "launcher", "ray_address")
+LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name for field in fields(TrainConfig)}
 """Keys of a sweep that its runs do not have."""
 
 

@@ -210,8 +210,7 @@ class Storage:
 
         :param terminated: whether to store the last step as terminal; otherwise it is stored as a time-out.
         """
-        rings = np.flatnonzero(self.ring_running)
-        self.rows["terminated"][self._newest_positions(rings)] |= terminated
+        self.rows["terminated"][self._newest_positions(np.flatnonzero(self.ring_running))] |= terminated
         self.ring_running[:] = False
 
     def clear(self) -> None:

@@ -47,7 +47,7 @@ class Trainer:
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
-        # It preserves the random number generators, which a checkpoint has set.
+        # After `restore`, only code that preserves the random number generators may run; the tracker preserves them.
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
         self._has_final_evaluation = on_evaluation is None
 
