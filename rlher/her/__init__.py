@@ -4,6 +4,7 @@ Classes that need torch or Gymnasium are imported on first use. So the command l
 without waiting for these imports.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from rlher.her.priorities import PRIORITIES
@@ -13,6 +14,9 @@ from rlher.her.strategies import STRATEGIES, GoalRequest
 if TYPE_CHECKING:
     from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
     from rlher.her.trajectories import Trajectory
+
+_MODULES = {"HerReplayBuffer": "replay_buffer", "HerReplayBufferSamples": "replay_buffer", "Trajectory": "trajectories"}
+"""Modules of the classes that are imported on first use."""
 
 __all__ = [
     "PRIORITIES",
@@ -26,8 +30,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"):
-        from rlher.her import replay_buffer
-
-        return getattr(replay_buffer, name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"rlher.her.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,8 +24,6 @@ from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observat
 from rlher.her.strategies import GoalRequest, Strategy, resolve_strategy
 from rlher.her.trajectories import Trajectory, store_demonstrations
 
-__all__ = ["HerReplayBuffer", "HerReplayBufferSamples", "Trajectory"]
-
 CPU = th.device("cpu")
 
 
