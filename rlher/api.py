@@ -13,8 +13,8 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rlher.config import command_flags
-from rlher.config.command_flags import CheckConfig, PlayConfig
+from rlher.config import command_keys
+from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.overrides import config_value, override_words
@@ -26,7 +26,7 @@ from rlher.core.reading import finite_float
 from rlher.run import lookup, run_folder
 from rlher.run.run_folder import read_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import train_run
+from rlher.training.train import train_run
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -100,7 +100,7 @@ class Run:
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
-        config = compose(command_flags.EvaluateConfig, _overrides(vars(self._source) | keys))
+        config = compose(command_keys.EvaluateConfig, _overrides(vars(self._source) | keys))
         return open_run_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -116,7 +116,7 @@ class Run:
         from rlher.playing.enjoy import watch
 
         overrides = _overrides(vars(self._source) | {"video": video} | keys)
-        _, recorded = watch(compose(command_flags.EnjoyConfig, overrides))
+        _, recorded = watch(compose(command_keys.EnjoyConfig, overrides))
         return recorded
 
     def curves(self) -> "pd.DataFrame":
@@ -146,7 +146,7 @@ class Run:
         if self._source.agent:
             raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self._source.run, "model": self._source.model, "trust_code": self._source.trust_code}
-        config = compose(command_flags.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
+        config = compose(command_keys.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> "gym.Env":
@@ -327,7 +327,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    config = compose(command_flags.CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
+    config = compose(command_keys.CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
     compared = comparison.TABLES[table](comparison.load_compared(config))
     if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
@@ -359,7 +359,7 @@ def plot(
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
-    config = compose(command_flags.PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
+    config = compose(command_keys.PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -380,7 +380,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
     command_line = shlex.join(["rlher", "report", *override_words(overrides)])
-    return write_report(compose(command_flags.ReportConfig, overrides), command_line)
+    return write_report(compose(command_keys.ReportConfig, overrides), command_line)
 
 
 def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]:

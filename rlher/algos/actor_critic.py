@@ -115,8 +115,8 @@ class ActorCritic(FastAlgorithm):
 
     # ------------------------------------------------------------------------------------- demonstrations
 
-    def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
-        batch = super()._update_batch(samples)
+    def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+        batch = super()._make_batch(samples)
         rows = samples.demonstrations
         if rows is None or not self.bc_weight:
             return batch

@@ -22,7 +22,7 @@ LoggedValues = dict[str, th.Tensor]
 UPDATE_METHODS = (
     *("setup_update", "update", "update_critics", "update_actor", "update_targets", "update_ent_coef", "act"),
     *("loss", "critic_loss", "actor_loss", "target_q_values", "q_values", "actor_q_values", "aggregate_q_values"),
-    *("clamp_target_q", "with_random_inputs", "action_and_log_prob"),
+    *("clamp_target_q", "complete_batch", "action_and_log_prob"),
 )
 """Methods of the algorithms that only the fast update calls. A user's class may override them."""
 
@@ -169,7 +169,7 @@ class FastAlgorithm(RolloutAlgorithm):
             # The samples of SB3's own buffers have only the first of these fields.
             samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
             self._n_updates += 1
-            logged, errors = self.update(self._update_batch(samples), step)
+            logged, errors = self.update(self._make_batch(samples), step)
             for name, value in logged.items():
                 history[name].append(value)
             if samples.indices is not None:
@@ -178,7 +178,7 @@ class FastAlgorithm(RolloutAlgorithm):
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
-    def _update_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+    def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
             obs=self.parts.features(samples.observations),

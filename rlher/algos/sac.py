@@ -37,7 +37,7 @@ class SACBase(ActorCritic):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        batch = self.with_random_inputs(batch)
+        batch = self.complete_batch(batch)
         losses, errors = self.update_critics(batch)
         losses |= self.update_actor(batch)
         losses |= self.update_ent_coef(losses["log_prob"]) | {"ent_coef": batch.ent_coef}
@@ -45,7 +45,7 @@ class SACBase(ActorCritic):
             self.update_targets()
         return losses, errors
 
-    def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
+    def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the noise of actions and next actions, and the entropy coefficient."""
         return batch._replace(
             noise=th.randn_like(batch.actions),

@@ -40,14 +40,14 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
-        batch = self.with_random_inputs(batch)
+        batch = self.complete_batch(batch)
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
             losses |= self.update_actor(batch)
             self.update_targets()
         return losses, errors
 
-    def with_random_inputs(self, batch: UpdateBatch) -> UpdateBatch:
+    def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
         deviation = self.parts.target_policy_noise(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
-from rlher.config.command_flags import RunsConfig
+from rlher.config.command_keys import RunsConfig
 from rlher.config.training import keys_without
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean

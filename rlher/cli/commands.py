@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from rlher.config import command_flags
+from rlher.config import command_keys
 from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS
 from rlher.config.plugins import Registry
@@ -25,7 +25,7 @@ from rlher.core.signals import EXIT_INTERRUPTED
 from rlher.core.writing import display_path, output_file
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import JOB_MODULES, train_run
+from rlher.training.train import JOB_MODULES, train_run
 
 SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
 """Modules that the workers of a search import."""
@@ -117,7 +117,7 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_result(run.folder)}))
     elif folders and not interrupted:
-        compare(command_flags.CompareConfig(runs=folders))
+        compare(command_keys.CompareConfig(runs=folders))
     codes = [run.error.exit_code if run.error else 0 for run in runs]
     return EXIT_INTERRUPTED if interrupted else max(codes)
 
@@ -144,7 +144,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
-def evaluate(config: command_flags.EvaluateConfig) -> None:
+def evaluate(config: command_keys.EvaluateConfig) -> None:
     """Measure the success rate of a run, or of a pretrained agent.
 
     :raises UserError: the run does not exist, or has no readable model.
@@ -158,7 +158,7 @@ def evaluate(config: command_flags.EvaluateConfig) -> None:
     print(json.dumps(summary) if config.json else format_summary(summary))
 
 
-def enjoy(config: command_flags.EnjoyConfig) -> int:
+def enjoy(config: command_keys.EnjoyConfig) -> int:
     """Watch a run's agent, a controller or demonstrations, in a window or as a video.
 
     :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
@@ -173,7 +173,7 @@ def enjoy(config: command_flags.EnjoyConfig) -> int:
     return EXIT_FAILED if config.video and not video else 0
 
 
-def collect(config: command_flags.CollectConfig) -> int:
+def collect(config: command_keys.CollectConfig) -> int:
     """Collect demonstrations from an agent or a controller as a Minari dataset.
 
     :return: exit code: 0, or 130 after Ctrl-C. Then the episodes so far are written.
@@ -191,7 +191,7 @@ def collect(config: command_flags.CollectConfig) -> int:
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
-def export(config: command_flags.ExportConfig) -> None:
+def export(config: command_keys.ExportConfig) -> None:
     """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
     from rlher.export import exporter
 
@@ -201,7 +201,7 @@ def export(config: command_flags.ExportConfig) -> None:
     print_note(f"play it: {shlex.join(['python', '-P', script])}")
 
 
-def plot(config: command_flags.PlotConfig) -> None:
+def plot(config: command_keys.PlotConfig) -> None:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
@@ -209,7 +209,7 @@ def plot(config: command_flags.PlotConfig) -> None:
         print_line(name)
 
 
-def compare(config: command_flags.CompareConfig) -> None:
+def compare(config: command_keys.CompareConfig) -> None:
     """Tabulate final success, probability of improvement and performance profiles of runs.
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
@@ -233,14 +233,14 @@ def compare(config: command_flags.CompareConfig) -> None:
         print_line(name)
 
 
-def report(config: command_flags.ReportConfig, command_line: str) -> None:
+def report(config: command_keys.ReportConfig, command_line: str) -> None:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
     print_line(str(write_report(config, command_line)))
 
 
-def check(config: command_flags.CheckConfig) -> int:
+def check(config: command_keys.CheckConfig) -> int:
     """Check an environment against the contract of a goal environment.
 
     :return: exit code: 0 if training could start, else 1.
@@ -256,7 +256,7 @@ def check(config: command_flags.CheckConfig) -> int:
     return EXIT_FAILED if result.errors else 0
 
 
-def list_names(config: command_flags.ListConfig) -> None:
+def list_names(config: command_keys.ListConfig) -> None:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
@@ -270,16 +270,16 @@ def list_names(config: command_flags.ListConfig) -> None:
 
 
 OWN_COMMANDS = [
-    Command("check", check, command_flags.CheckConfig),
-    Command("collect", collect, command_flags.CollectConfig),
-    Command("compare", compare, command_flags.CompareConfig),
-    Command("enjoy", enjoy, command_flags.EnjoyConfig),
-    Command("evaluate", evaluate, command_flags.EvaluateConfig),
-    Command("export", export, command_flags.ExportConfig),
-    Command("list", list_names, command_flags.ListConfig),
+    Command("check", check, command_keys.CheckConfig),
+    Command("collect", collect, command_keys.CollectConfig),
+    Command("compare", compare, command_keys.CompareConfig),
+    Command("enjoy", enjoy, command_keys.EnjoyConfig),
+    Command("evaluate", evaluate, command_keys.EvaluateConfig),
+    Command("export", export, command_keys.ExportConfig),
+    Command("list", list_names, command_keys.ListConfig),
     Command("optimize", optimize, OptimizeConfig, records_line=True),
-    Command("plot", plot, command_flags.PlotConfig),
-    Command("report", report, command_flags.ReportConfig, records_line=True),
+    Command("plot", plot, command_keys.PlotConfig),
+    Command("report", report, command_keys.ReportConfig, records_line=True),
     Command("resume", resume, ResumeConfig, records_line=True, make_config=resume_config),
     Command("train", train, LauncherConfig, records_line=True, sweep=train_multirun),
 ]

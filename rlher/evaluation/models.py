@@ -17,7 +17,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
-from rlher.config.command_flags import PlayConfig
+from rlher.config.command_keys import PlayConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.rng import preserve_rng_state, set_random_seed

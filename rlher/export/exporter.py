@@ -21,7 +21,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos import observation_normalizer
 from rlher.algos.build_model import constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.command_flags import ExportConfig
+from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.console import print_note

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from rlher.config.command_flags import ModelConfig
+from rlher.config.command_keys import ModelChoiceConfig
 from rlher.config.key import changed_values, flat_values, values_with
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
@@ -42,7 +42,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     return RunFolder(folder, config)
 
 
-def find_run_and_model(config: ModelConfig, agent: str | None = None) -> tuple[RunFolder, str]:
+def find_run_and_model(config: ModelChoiceConfig, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name. ``run`` may be a model file.
 
     :param agent: name of a pretrained agent, in place of ``run``.

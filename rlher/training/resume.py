@@ -26,7 +26,7 @@ from rlher.run.run_folder import (
 )
 from rlher.training import checkpoint_folder
 from rlher.training.messages import print_header
-from rlher.training.start import start_fork_server_if_needed
+from rlher.training.train import start_fork_server_if_needed
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:

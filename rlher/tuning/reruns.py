@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.training.start import train_run
+from rlher.training.train import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
 from rlher.tuning.study_folder import RERUNS_FOLDER

@@ -18,7 +18,7 @@ from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.metrics import EvaluationRows
 from rlher.run.result import RunResult, Status
 from rlher.training.evaluator import StopTraining
-from rlher.training.start import train_run
+from rlher.training.train import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params

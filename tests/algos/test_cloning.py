@@ -32,7 +32,7 @@ def cloning_model(name: str, **options):
 def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
     th.manual_seed(0)
-    losses, _ = model._actor_gradients(model.with_random_inputs(batch))
+    losses, _ = model._actor_gradients(model.complete_batch(batch))
     return float(losses["actor_loss"]), float(losses.get("bc_loss", 0.0))
 
 
@@ -48,7 +48,7 @@ def cloning_distance(model) -> float:
 def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name) -> None:
     model = cloning_model(name, bc_weight=3.0)
     samples = model.replay_buffer.sample(64)
-    batch = model._update_batch(samples)
+    batch = model._make_batch(samples)
     obs, actions = batch.demonstrations
     assert len(obs) == 8
     assert (actions.max(dim=1).values == 0.8).all()

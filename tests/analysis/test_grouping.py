@@ -6,7 +6,7 @@ import pytest
 
 from rlher.analysis import grouping
 from rlher.analysis.loading import read_runs
-from rlher.config.command_flags import RunsConfig
+from rlher.config.command_keys import RunsConfig
 from rlher.core.console import collected_warnings
 from rlher.core.errors import UserError
 from tests.analysis.conftest import notes_about

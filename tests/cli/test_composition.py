@@ -6,7 +6,7 @@ import pytest
 
 from rlher.cli import flags, main
 from rlher.cli.commands import COMMANDS, Command
-from rlher.config.command_flags import ListConfig
+from rlher.config.command_keys import ListConfig
 from rlher.jobs.sweep import distinct_runs
 
 

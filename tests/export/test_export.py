@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
-from rlher.config.command_flags import PlayConfig
+from rlher.config.command_keys import PlayConfig
 from rlher.envs.make import make_env
 from rlher.evaluation.models import open_run_model
 from rlher.export import exporter

@@ -7,7 +7,7 @@ from rlher.config.key import MAX_SEED, section, setting, with_default
 
 
 @dataclass
-class ModelConfig:
+class ModelChoiceConfig:
     """Keys that choose a run and one of its models."""
 
     run: str | None = setting(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
@@ -18,7 +18,7 @@ class ModelConfig:
 
 
 @dataclass
-class PlayConfig(ModelConfig):
+class PlayConfig(ModelChoiceConfig):
     """Keys of the commands that play episodes: `rlher evaluate`, `enjoy` and `collect`."""
 
     agent: str | None = setting(None, "pretrained agent (`rlher list agents`)")
@@ -53,7 +53,7 @@ class EnjoyConfig(EpisodeSourceConfig):
 
 
 @dataclass
-class ExportConfig(ModelConfig):
+class ExportConfig(ModelChoiceConfig):
     """Config keys of `rlher export`."""
 
     output: str | None = setting(None, "folder to write; null: <run>/export")
