@@ -13,6 +13,8 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from rlher.config import command_keys
 from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
@@ -30,7 +32,6 @@ from rlher.training.train import train_run
 
 if TYPE_CHECKING:
     import gymnasium as gym
-    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -79,8 +80,6 @@ class Run:
         :param observation: as ``reset`` and ``step`` return it; in a batch each array has one more axis, the first.
         :raises UserError: it is not an observation of the environment.
         """
-        import numpy as np
-
         parts: Any = observation if isinstance(observation, Mapping) else {}
         for key, space in self.model.observation_space.spaces.items():  # type: ignore[attr-defined]
             shape = np.shape(parts.get(key))

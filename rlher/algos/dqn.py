@@ -15,15 +15,18 @@ class DQN(FastAlgorithm, stable_baselines3.DQN):
 
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
-        self.parts.params = list(self.q_net.parameters())
-        self.parts.optimizers = [self.policy.optimizer]
-        self.parts.optimizer = FusedOptimizer(self.policy.optimizer, self.parts.params)
-        self.parts.gradients = self.compile_if_enabled(self._gradients)
+        self.q_net_params = list(self.q_net.parameters())
+        self.optimizers = [self.policy.optimizer]
+        self.fused_optimizer = FusedOptimizer(self.policy.optimizer, self.q_net_params)
+        self.loss_gradients = self.compile_if_enabled(self._gradients)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "q_net_params", "fused_optimizer", "loss_gradients"]
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors, gradients = self.parts.gradients(batch)
-        self.parts.optimizer.step(gradients)
+        loss, errors, gradients = self.loss_gradients(batch)
+        self.fused_optimizer.step(gradients)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
@@ -37,7 +40,7 @@ class DQN(FastAlgorithm, stable_baselines3.DQN):
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         loss, errors = self.loss(batch)
-        gradients = th.autograd.grad(loss, self.parts.params)
+        gradients = th.autograd.grad(loss, self.q_net_params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -64,17 +63,6 @@ class UpdateBatch(NamedTuple):
         return losses.mean() if self.weights is None else (losses * self.weights).mean()
 
 
-class UpdateParts(SimpleNamespace):
-    """What the fast update makes from the networks. It is not saved with a model.
-
-    :ivar features: returns observations by key as one tensor (batch, features).
-    :ivar optimizers: optimizers whose learning rate follows the schedule.
-    """
-
-    features: Callable[[Any], th.Tensor]
-    optimizers: list[th.optim.Optimizer]
-
-
 class FastAlgorithm(RolloutAlgorithm):
     """Stable-Baselines3's algorithm with a faster ``train``: same mathematics, same files, less work.
 
@@ -94,8 +82,8 @@ class FastAlgorithm(RolloutAlgorithm):
 
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
-    parts: Any
-    """The :class:`UpdateParts`, or those of the algorithm, such as ``ActorCriticParts``."""
+    optimizers: list[th.optim.Optimizer]
+    """The optimizers whose learning rate follows the schedule."""
     _reads_only_vectors = False
 
     def __init__(
@@ -114,7 +102,7 @@ class FastAlgorithm(RolloutAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set the attributes of ``parts`` that ``update`` needs."""
+        """Set ``optimizers`` and the attributes that ``update`` needs. ``_excluded_save_params`` names them as well."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -144,9 +132,12 @@ class FastAlgorithm(RolloutAlgorithm):
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
         policy_network = networks[0]  # the actor, or the Q network
-        self.parts = UpdateParts(features=make_feature_fn(policy_network))
+        self.feature_fn = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "feature_fn", "optimizers"]
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
@@ -163,7 +154,7 @@ class FastAlgorithm(RolloutAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self.parts.optimizers)
+        self._update_learning_rate(self.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -181,9 +172,9 @@ class FastAlgorithm(RolloutAlgorithm):
     def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self.parts.features(samples.observations),
+            obs=self.feature_fn(samples.observations),
             actions=samples.actions,
-            next_obs=self.parts.features(samples.next_observations),
+            next_obs=self.feature_fn(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
@@ -208,7 +199,7 @@ class FastAlgorithm(RolloutAlgorithm):
         if not self._reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self.parts.features(observation)
+            features = self.feature_fn(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:

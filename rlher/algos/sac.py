@@ -32,8 +32,11 @@ class SACBase(ActorCritic):
         """Batch the critics' weights and create the fused optimizers, including the entropy coefficient's."""
         super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            self.parts.optimizers.append(self.ent_coef_optimizer)
-            self.parts.ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
+            self.optimizers.append(self.ent_coef_optimizer)
+            self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "fused_ent_coef_optimizer"]
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
@@ -86,7 +89,7 @@ class SACBase(ActorCritic):
             return {}
         gradient = -(log_prob + self.target_entropy)
         loss = self.log_ent_coef.detach() * gradient
-        self.parts.ent_coef_optimizer.step([gradient.reshape(1)])
+        self.fused_ent_coef_optimizer.step([gradient.reshape(1)])
         return {"ent_coef_loss": loss}
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:

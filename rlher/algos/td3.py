@@ -33,10 +33,13 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def setup_update(self) -> None:
         """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters."""
         super().setup_update()
-        self.parts.target_actor_params = list(self.actor_target.parameters())
+        self.target_actor_params: list[th.Tensor] = list(self.actor_target.parameters())
         kind = self.target_policy_noise_schedule
         schedule = make_schedule(kind, self.target_policy_noise, key="target_policy_noise_schedule")
-        self.parts.target_policy_noise = FloatSchedule(schedule)
+        self.target_policy_noise_fn = FloatSchedule(schedule)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "target_actor_params", "target_policy_noise_fn"]
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
@@ -49,7 +52,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
-        deviation = self.parts.target_policy_noise(self._current_progress_remaining)
+        deviation = self.target_policy_noise_fn(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
         return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))
 
@@ -80,12 +83,12 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def update_targets(self) -> None:
         """Move the target critics and the target actor towards their networks."""
         super().update_targets()
-        polyak_update(self.parts.actor_params, self.parts.target_actor_params, self.tau)
+        polyak_update(self.actor_params, self.target_actor_params, self.tau)
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
         super().pretrain(updates, batch_size)
-        polyak_update(self.parts.actor_params, self.parts.target_actor_params, 1.0)
+        polyak_update(self.actor_params, self.target_actor_params, 1.0)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""

@@ -75,7 +75,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
 
     def _excluded_save_params(self) -> list[str]:
         """Leave out what is made when a model is set up, and updates that need the replay buffer."""
-        made_later = ["normalizer", "random_action_source", "parts", "updates_due"]
+        made_later = ["normalizer", "random_action_source", "updates_due"]
         return super()._excluded_save_params() + made_later
 
     def update_normalizer(self, obs: Any) -> None:

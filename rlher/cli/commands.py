@@ -22,7 +22,11 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
+from rlher.core.workers import start_fork_server
 from rlher.core.writing import display_path, output_file
+from rlher.evaluation.metrics import format_summary
+from rlher.run.result import Status
+from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.train import JOB_MODULES, train_run
@@ -107,8 +111,6 @@ def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
     :return: the largest exit code of the runs, 130 after Ctrl-C.
     """
     from rlher.jobs.sweep import train_sweep
-    from rlher.run.result import Status
-    from rlher.run.run_folder import read_result
 
     runs, interrupted = train_sweep(overrides)
     folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
@@ -127,8 +129,6 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
-    from rlher.core.workers import start_fork_server
-
     if config.launcher == "local":
         start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
     from rlher.tuning import search
@@ -149,7 +149,6 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
 
     :raises UserError: the run does not exist, or has no readable model.
     """
-    from rlher.evaluation.metrics import format_summary
     from rlher.evaluation.models import open_run_model
 
     chosen = open_run_model(config)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
 from rlher.cli.commands import COMMANDS
+from rlher.config.overrides import names_in_group
 from rlher.core.errors import UserError
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -58,8 +59,6 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     """
     if not before:
         return COMMANDS
-    from rlher.config.overrides import names_in_group
-
     command = COMMANDS.get(before[0], COMMANDS["train"])
     if word.startswith("-"):
         return command.flags

@@ -7,7 +7,9 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env_config
-from rlher.run.run_folder import read_result
+from rlher.her import STRATEGIES
+from rlher.run.lookup import pretrained_agent_folder, pretrained_agent_names
+from rlher.run.run_folder import read_config, read_result
 
 Row = dict[str, Any]
 
@@ -31,19 +33,15 @@ def envs() -> Iterator[Row]:
 
 def strategies() -> Iterator[Row]:
     """Yield one row per goal selection strategy."""
-    from rlher.her import STRATEGIES
-
     for name, strategy in STRATEGIES.items():
         yield {"strategy": name, "description": (strategy.__doc__ or "").splitlines()[0]}
 
 
 def agents() -> Iterator[Row]:
     """Yield one row per pretrained agent: its final success rate and the steps it was trained for."""
-    from rlher.run import lookup, run_folder
-
-    for name in lookup.pretrained_agent_names():
-        folder = lookup.pretrained_agent_folder(name)
-        config = run_folder.read_config(folder)
+    for name in pretrained_agent_names():
+        folder = pretrained_agent_folder(name)
+        config = read_config(folder)
         best = read_result(folder)["best"]
         success = "{success_rate:.0%} of {episodes} episodes".format(**best)
         yield {"agent": name, "env": config.env.id, "success": success, "steps": best["timesteps"]}

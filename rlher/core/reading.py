@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from rlher.core.errors import UserError
@@ -211,7 +212,5 @@ def open_arrays(path: Path) -> Any:
 
     :raises zipfile.BadZipFile: as :func:`open_zip`.
     """
-    import numpy as np  # takes a tenth of a second, and few commands read arrays
-
     open_zip(path).close()
     return np.load(path, allow_pickle=False)

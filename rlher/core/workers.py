@@ -26,6 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from types import ModuleType
@@ -173,8 +174,6 @@ def start_fork_server(modules: Sequence[str] = ()) -> None:
 
     :param modules: modules that the server imports. They have no effect if the server was started before.
     """
-    from multiprocessing import forkserver, resource_tracker
-
     multiprocessing.set_forkserver_preload(list(modules))
     resource_tracker.ensure_running()  # otherwise the fork server starts the tracker, which unblocks the signals
     with blocked_stop_signals():

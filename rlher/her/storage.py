@@ -297,9 +297,6 @@ class Storage:
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
-        if len(self.ring_sizes) == 1:  # a shortcut for the usual case, which takes a third of the time
-            added = int(self.ring_added[0])
-            return (ids >= max(added - self.capacity, 0)) & (ids < added)
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         exists = (ring >= 0) & (ring < len(self.ring_sizes))
         ring = np.where(exists, ring, 0)
