@@ -1,4 +1,8 @@
-"""Setting the values of config keys, converted to the types of the keys."""
+"""Setting the values of config keys, converted to the types of the keys.
+
+OmegaConf's structured configs could not be used: they refuse a type such as that of ``algo.net_arch``, a whole number
+written as ``1e5``, and texts that contain ``${`` or are ``???``, which a path or a title may be.
+"""
 
 import copy
 from collections.abc import Mapping

@@ -296,7 +296,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         n_stored_rewards = n_original_goals if storage.layout.goal_parts == 1 else 0
         if n_stored_rewards < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.observe_new(ids[n_stored_rewards:] + self.n_steps - 1)
+            self.reward_and_done.update_statistics(ids[n_stored_rewards:] + self.n_steps - 1)
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]

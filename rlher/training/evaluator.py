@@ -57,7 +57,7 @@ class Evaluator:
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
         self._model = model
-        self.workers = EvaluationPool(run.config)
+        self.pool = EvaluationPool(run.config)
         """Play the episodes; to be closed."""
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
@@ -90,7 +90,7 @@ class Evaluator:
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        batches = self.workers.start(model_content, eval_config.episodes, eval_config.seed)
+        batches = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
         self._pending.append(PendingEvaluation(columns_at_start, model_content, batches))
 
     def record_finished(self) -> None:
@@ -148,9 +148,9 @@ class Evaluator:
             best = {"timesteps": last_steps}
             self.best_model_content = last_model
             self.write_best_model()
-        last_batches = best_batches = self.workers.start(last_model, n_episodes, seed)
+        last_batches = best_batches = self.pool.start(last_model, n_episodes, seed)
         if self.best_model_content is not last_model:
-            best_batches = self.workers.start(self.best_model_content, n_episodes, seed)
+            best_batches = self.pool.start(self.best_model_content, n_episodes, seed)
         best = {**wait_for_summary(best_batches), "timesteps": best["timesteps"]}
         return wait_for_summary(last_batches), best
 

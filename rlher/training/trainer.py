@@ -61,7 +61,7 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         :raises Exception: a bug.
         """
-        with closing(self.evaluator.workers), self.interrupt_request.catch_signals(), self._record_result():
+        with closing(self.evaluator.pool), self.interrupt_request.catch_signals(), self._record_result():
             self._reset_results()
             self._learn()
             self.interrupt_request.stop_at_once()

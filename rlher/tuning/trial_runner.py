@@ -100,12 +100,12 @@ class TrialRunner:
         """
         config = self._run_config(trial, seed_offset, "trials")
 
-        def end_if_decided(rows: EvaluationRows) -> None:
-            if self._is_decided(trial, report_numbers, rows):
+        def end_early(rows: EvaluationRows) -> None:
+            if self._should_end(trial, report_numbers, rows):
                 raise StopTraining
 
         try:
-            _, result = train_run(config, self.command_line, end_if_decided)
+            _, result = train_run(config, self.command_line, end_early)
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()
@@ -130,7 +130,7 @@ class TrialRunner:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return score_run(result.evaluations, self.config.time_limit)
 
-    def _is_decided(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
+    def _should_end(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
         """Report a run's last evaluation to the pruner, and return whether the run may end early.
 
         ``objective=seconds`` needs no pruner: a run ends at the target, or when its time is up.
