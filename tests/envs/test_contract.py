@@ -118,7 +118,7 @@ def test_probing_leaves_properties_null_that_random_episodes_do_not_show():
 
 @pytest.mark.parametrize("name", ["LineEnv", "TwoConventions", "RaisesInInit"])
 def test_the_check_command_prints_json(name, capsys):
-    code = check(CheckConfig(env=hostile(name), json=True), "rlher check")
+    code = check(CheckConfig(env=hostile(name), json=True))
     result = json.loads(capsys.readouterr().out)
     assert code == (0 if result["ok"] else 1)
     assert result["ok"] == all(finding["level"] != "error" for finding in result["findings"])
