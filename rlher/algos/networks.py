@@ -55,6 +55,7 @@ class BatchedMLP:
         weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
+
         # With the batch on the last axis, gradients get the weights' memory layout, so the optimizer copies nothing.
         x = x.expand(len(weights[0]), *x.shape).mT
         parts = iter(weights)

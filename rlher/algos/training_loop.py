@@ -101,12 +101,14 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+
         if starts_anew:  # the environments were reset
             self.update_normalizer(self._last_obs)
         if self.overlap:
             _require_local_rewards(self.env, self.replay_buffer)
         if self.train_freq.frequency < 1:
             raise ValueError("train_freq must be at least 1.")  # no step would ever be collected
+
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
             rollout = self.collect_rollouts(
@@ -159,6 +161,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
             num_collected_steps += 1
             callback.update_locals(locals())
             continues = callback.on_step()
+
             self._update_info_buffer(infos, dones)
             self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)  # type: ignore[arg-type]
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
@@ -181,7 +184,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
 
         :param reset: resets the environments and returns their observations.
         """
-        self.replay_buffer.storage.truncate_running()
+        self.replay_buffer.truncate_last_trajectory()
         self._last_obs = reset()
         self.update_normalizer(self._last_obs)
         self.random_action_source.reset()

@@ -86,6 +86,7 @@ def load_groups(config: RunsConfig) -> list[Group]:
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
         raise UserError(f"no run with an evaluation under {', '.join(paths)}.")
+
     names = [name for _, name in sources]
     are_runs = all((folder / CONFIG_FILE).exists() for folder, _ in sources)
     one_group_each = any(names) or (len(sources) > 1 and not are_runs)
@@ -127,6 +128,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
     known = {key for run in runs for key in run.values}
     if unknown := [key for key in by if key not in known]:
         raise UserError(f"no run has a key {unknown[0]!r}{did_you_mean(unknown[0], known)}.")
+
     differing = [key for key in DEFAULT_BY if len({run.values[key] for run in runs}) > 1]
     keys = by or differing
     labels = {run: ", ".join(_label_part(key, run.values.get(key)) for key in keys) for run in runs}

@@ -86,12 +86,14 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     prints_config = given.pop("cfg", None) is not None
     if is_sweep and prints_config:
         raise UserError("--cfg prints one config; leave -m out, and give each key one value.")
+
     hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None for a group, such as `algo`
         flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command)
+
     _require_distinct_keys(word_values, flag_values, hyperparameters)
     overrides = word_values | flag_values | hyperparameters
     if not is_sweep:

@@ -79,6 +79,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         raise UserError(
             f"{dataset} is stored as {metadata['data_format']}; convert it with Minari to data_format='hdf5'."
         )
+
     shapes = {key: space.shape or () for key, space in observation_space.spaces.items()}
     with as_read_error(folder / MAIN_DATA):
         if not {"observation_space", "action_space"} <= set(metadata):
@@ -93,6 +94,7 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         with contextlib.suppress(ValueError):  # a dataset of another program may have any text
             seeds = [entry.get("seed") for entry in data.storage.get_episode_metadata(data.episode_indices)]
         env_id, action_repeat = collected_env(metadata)
+
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
     return Dataset(trajectories, metadata, seeds, env_id, action_repeat)

@@ -142,12 +142,14 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         goal_size = _goal_size(observation_space)
         if goal_size % goal_parts:
             raise ValueError(f"goal_parts={goal_parts} does not divide a goal of {goal_size} entries.")
+
         # Not SB3's own constructors: they allocate a full buffer and a dictionary per transition.
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         self.copy_info_dict = False
+
         self.n_sampled_goal = n_sampled_goal
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
@@ -160,6 +162,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.compute_reward = compute_reward
         self.rng = np.random.default_rng(np.random.randint(2**32, dtype=np.uint64) if seed is None else seed)
         self.demonstration_fraction = demonstration_fraction
+
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
@@ -297,6 +300,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if n_stored_rewards < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
             self.reward_and_done.update_statistics(ids[n_stored_rewards:] + self.n_steps - 1)
+
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
@@ -312,6 +316,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
                 ids, episodes, goals, n_stored_rewards, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
+
         next_obs = storage.next_obs(last_ids, episodes)
         next_obs[DESIRED_GOAL][n_stored_rewards:] = goals[n_stored_rewards:]
 

@@ -204,6 +204,7 @@ class RewardAndDone:
         step_goals = goals.repeat(n_steps, axis=0)
         rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_stored_rewards * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
+
         dones_before = np.cumsum(dones, axis=1) - dones
         is_summed = (step_ids <= last_ids) & (dones_before == 0)
         returns = (rewards * is_summed) @ gamma ** np.arange(n_steps)

@@ -121,6 +121,7 @@ class Storage:
         self.ring_running = np.zeros(len(sizes), dtype=bool)
         self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
         self.ring_newest_episode = self.ring_starts - 1  # no episode yet
+
         # The operating system gives memory to an array of zeros only where it is written to.
         count = sum(sizes)
         self.rows = np.zeros(count, layout.row_dtype)
@@ -160,6 +161,7 @@ class Storage:
         if packed.tobytes() != before.tobytes():  # some environment was reset
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
             self.ring_running[: self.n_envs][was_reset] = False
+
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
@@ -195,6 +197,7 @@ class Storage:
         position = start + serial % size
         if serial >= size:
             self.episode_first_id[self.rows["episode"][position]] = new_id - size + 1
+
         if not self.ring_running[ring]:
             # The ring now holds fewer transitions, so fewer episodes, than its size. So the next number is free.
             newest_offset = self.ring_newest_episode[ring] - start

@@ -154,6 +154,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         folder = lookup.find_run_of_experiment(run.config)
         if folder and lookup.is_finished(folder):
             run.state = Status.FINISHED
+
     waiting = [run for run in runs if run.state == WAITING]
     logs = runs[0].log_path.parent
     if waiting:
@@ -164,6 +165,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         print_note(f"{count}, {config.workers} at a time; their output is in {logs}")
     if not waiting:
         return runs, False
+
     if config.launcher == "local":
         start_fork_server(JOB_MODULES)
     try:
@@ -174,6 +176,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         finished = sum(run.state is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
         return runs, True
+
     for run in runs:
         if run.error:
             warn(run.failure)

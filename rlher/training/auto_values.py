@@ -81,6 +81,7 @@ def _assign_cores(config: TrainConfig) -> TrainConfig:
         needs_both_cores = on_cpu and config.threads is None and cores == 2 and useful_threads >= 2
         is_useful = config.n_envs > 1 or (config.engine.overlap and not needs_both_cores)
         vec_env = "subproc" if cores > 1 and is_useful else "dummy"
+
     reserved = config.n_envs if vec_env == "subproc" and config.engine.overlap else 0
     threads = config.threads or max(min(useful_threads, cores - reserved), 1)
     workers = config.eval.workers

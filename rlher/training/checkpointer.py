@@ -129,6 +129,7 @@ class Checkpointer:
         """Write the files of a checkpoint into an empty folder."""
         model, envs = self._model, self._envs
         (folder / MODEL_FILE).write_bytes(model_file.to_bytes(model))
+
         state = {
             "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
             "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
@@ -145,6 +146,7 @@ class Checkpointer:
             "config": values_with(self._run.config, "fixed_on_resume"),  # the values that may not change
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
+
         if self._evaluator.best_model_content is not None:
             (folder / BEST_MODEL_FILE).write_bytes(self._evaluator.best_model_content)
         model.replay_buffer.save(folder / BUFFER_FILE)
@@ -187,17 +189,20 @@ class Checkpointer:
             raise ValueError("the counters do not match the name of the checkpoint")
         for name in EPISODE_BUFFERS:
             setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
+
         model.updates_due = int(state["updates_due"])
         self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL_FILE
         self._evaluator.best_model_content = best.read_bytes() if best.exists() else None
+
         model.replay_buffer.load(folder / BUFFER_FILE)
         with open_arrays(folder / ENV_ACTIONS_FILE) as stored:
             arrays = dict(stored)
         shape = (envs.num_envs, *envs.action_space.shape)  # type: ignore[misc]
         if arrays["actions"].size and arrays["actions"].shape[1:] != shape:
             raise ValueError(f"the actions have shape {arrays['actions'].shape[1:]}, not {shape}")
+
         observations: Any = envs.rebuild(build_number=int(state["build_number"]), actions=list(arrays["actions"]))
         self._restore_generators(state["generators"])
         is_equal = all(np.array_equal(values, arrays.get(f"obs_{key}", ())) for key, values in observations.items())

@@ -58,10 +58,12 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
     require_tracker(config.logger)
     initial = _initial_model_path(config) if config.init_from and checkpoint is None else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
+
     checked = require_goal_env(config.env)
     if checkpoint is None:
         config = replace(config, env=checked.config)
     config = resolve_auto_values(config, checkpoint is not None)
+
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with _torch_settings(config.threads or 1), closing(restorable) as envs:

@@ -87,6 +87,7 @@ class Trainer:
         self.model.set_logger(logger)
         if self.tracker is not None:
             logger.output_formats.append(self.tracker)
+
         progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluator, config.progress)
         with closing(logger), progress_bar as progress:
             try:

@@ -65,6 +65,7 @@ def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, 
     for seed, params in wanted:
         if (seed, params) not in queued:
             study.enqueue_trial(params, user_attrs={RERUN_SEED: seed})
+
     earlier = []
     for trial, rerun in _queued_reruns(study):
         if trial.state is TrialState.WAITING and (rerun in earlier or rerun not in wanted):
@@ -117,6 +118,7 @@ def compare_candidates(
         scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
         if len(scores) >= 2:
             usable[number] = scores
+
     baseline = usable.pop(BASELINE_NUMBER, None)
     if baseline is None or (len(candidates) > 1 and not usable):
         return []

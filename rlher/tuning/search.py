@@ -46,6 +46,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).resolve()  # a Ray worker has another working directory
+
     space = load_space(config.space, config.for_parallel_run())
     try:
         with JobPool(config, ray_retries=0) as pool:
