@@ -20,6 +20,10 @@ class ActorCritic(FastAlgorithm):
     :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
+    unsaved = (
+        *(*FastAlgorithm.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
+        *("fused_critic_optimizer", "fused_actor_optimizer", "critic_grad_fn", "actor_grad_fn"),
+    )
     loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any
@@ -53,24 +57,19 @@ class ActorCritic(FastAlgorithm):
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
         self.fused_actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        self.critic_gradients = self.compile_if_enabled(self._critic_gradients)
-        self.actor_gradients = self.compile_if_enabled(self._actor_gradients)
-
-    def _excluded_save_params(self) -> list[str]:
-        batched = ["batched_critics", "batched_target_critics", "actor_params"]
-        fused = ["fused_critic_optimizer", "fused_actor_optimizer", "critic_gradients", "actor_gradients"]
-        return [*super()._excluded_save_params(), *batched, *fused]
+        self.critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
+        self.actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors, gradients = self.critic_gradients(batch)
+        loss, errors, gradients = self.critic_grad_fn(batch)
         # The optimizer has the parameters of each critic, not the stacked parameters.
         self.fused_critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        losses, gradients = self.actor_gradients(batch)  # `_actor_gradients`, perhaps compiled
+        losses, gradients = self.actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
         self.fused_actor_optimizer.step(gradients)
         return losses
 

@@ -13,19 +13,18 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 class DQN(FastAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
+    unsaved = (*FastAlgorithm.unsaved, "q_net_params", "fused_optimizer", "loss_grad_fn")
+
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
         self.q_net_params = list(self.q_net.parameters())
         self.optimizers = [self.policy.optimizer]
         self.fused_optimizer = FusedOptimizer(self.policy.optimizer, self.q_net_params)
-        self.loss_gradients = self.compile_if_enabled(self._gradients)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "q_net_params", "fused_optimizer", "loss_gradients"]
+        self.loss_grad_fn = self.compile_if_enabled(self._gradients)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors, gradients = self.loss_gradients(batch)
+        loss, errors, gradients = self.loss_grad_fn(batch)
         self.fused_optimizer.step(gradients)
         return {"loss": loss}, errors
 

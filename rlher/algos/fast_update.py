@@ -1,7 +1,7 @@
 """The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -80,6 +80,7 @@ class FastAlgorithm(RolloutAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
+    unsaved: Sequence[str] = (*RolloutAlgorithm.unsaved, "feature_fn", "optimizers")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
     optimizers: list[th.optim.Optimizer]
@@ -102,7 +103,7 @@ class FastAlgorithm(RolloutAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and the attributes that ``update`` needs. ``_excluded_save_params`` names them as well."""
+        """Set ``optimizers`` and the attributes that ``update`` needs. List these attributes in ``unsaved``."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -135,9 +136,6 @@ class FastAlgorithm(RolloutAlgorithm):
         self.feature_fn = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "feature_fn", "optimizers"]
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""

@@ -139,9 +139,12 @@ def vector_keys(network: BaseModel) -> list[str] | None:
     if type(extractor) is not CombinedExtractor or not isinstance(space, spaces.Dict):
         return None
     keys = list(extractor.extractors)
-    are_vectors = all(isinstance(space[key], spaces.Box | spaces.MultiBinary) for key in keys)
-    are_vectors &= all(len(space[key].shape or ()) == 1 for key in keys)
-    return keys if are_vectors and normalized in (None, set(keys)) else None
+    is_joined = all(_is_vector(space[key]) for key in keys) and normalized in (None, set(keys))
+    return keys if is_joined else None
+
+
+def _is_vector(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box | spaces.MultiBinary) and len(space.shape or ()) == 1
 
 
 def has_batchable_layers(network: BaseModel) -> bool:

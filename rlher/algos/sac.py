@@ -22,6 +22,7 @@ class SACBase(ActorCritic):
     TQC shares this class, because ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
     """
 
+    unsaved = (*ActorCritic.unsaved, "fused_ent_coef_optimizer")
     target_update_interval: int
     ent_coef_optimizer: th.optim.Adam | None
     log_ent_coef: th.Tensor | None
@@ -34,9 +35,6 @@ class SACBase(ActorCritic):
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
             self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "fused_ent_coef_optimizer"]
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""

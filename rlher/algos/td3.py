@@ -22,6 +22,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
+    unsaved = (*ActorCritic.unsaved, "target_actor_params", "target_policy_noise_fn")
     loss_options: ClassVar = {**ActorCritic.loss_options, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 
     def __init__(
@@ -37,9 +38,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         kind = self.target_policy_noise_schedule
         schedule = make_schedule(kind, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "target_actor_params", "target_policy_noise_fn"]
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""

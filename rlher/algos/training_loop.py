@@ -1,6 +1,6 @@
 """The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -39,6 +39,8 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     :param random_action_hold: number of steps for which a random action is held.
     """
 
+    unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
+    """Attributes that are not saved with a model: its setup makes them, or they need its replay buffer."""
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
@@ -74,9 +76,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
     def _excluded_save_params(self) -> list[str]:
-        """Leave out what is made when a model is set up, and updates that need the replay buffer."""
-        made_later = ["normalizer", "random_action_source", "updates_due"]
-        return super()._excluded_save_params() + made_later
+        return [*super()._excluded_save_params(), *self.unsaved]
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics, if observations are normalised."""

@@ -110,9 +110,10 @@ def run_command(line: flags.CommandLine) -> int:
         values = {key: shown_value(field, value) for key, field, value in iter_keys(configs[0])}
         print(dump_yaml(unflatten(values)), end="")
         return 0
+    recorded = [str(line)] if command.records_line else []
     codes = []
     for config in configs:
-        codes.append(command.function(config, *([str(line)] if command.records_line else [])) or 0)
+        codes.append(command.function(config, *recorded) or 0)
         if codes[-1] == EXIT_INTERRUPTED:
             break
     return max(codes)

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import fields_by_key, flat_values
+from rlher.config.key import fields_by_key, first_type, flat_values
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten_sections
 
@@ -110,7 +110,7 @@ def _convert(value: Any, kind: Any) -> Any:
 
 
 def _describe_type(kind: Any) -> str:
-    kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
+    kind = first_type(kind)
     if get_origin(kind) is list:
         return f"a list whose entries are each {_describe_type(get_args(kind)[0])}"
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a plain value"}

@@ -1,4 +1,4 @@
-"""Config keys of all commands except `rlher train` and `optimize`. Each key is a flag of its command."""
+"""Config keys of all commands except `rlher train`, `resume` and `optimize`. Each key is a flag of its command."""
 
 from dataclasses import dataclass
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
@@ -117,7 +118,12 @@ def shown_value(field: Field | None, value: Any) -> Any:
 
 def takes_list(field: Field) -> bool:
     """Return whether the value of a key is a list."""
-    return any(get_origin(kind) is list for kind in (field.type, *get_args(field.type)))
+    return get_origin(first_type(field.type)) is list
+
+
+def first_type(kind: Any) -> Any:
+    """Return the first type of a union, such as ``int`` of ``int | None``, and any other type as it is."""
+    return get_args(kind)[0] if isinstance(kind, UnionType) else kind
 
 
 def takes_text(field: Field) -> bool:

@@ -112,10 +112,8 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
     """
     if field and "shown_as" in field.metadata:  # messages would quote an address with a password
         return _text_value(text.strip("'\""))
-    is_text = field is not None and takes_text(field)
-    if not HYDRA_SYNTAX.search(text) and (
-        is_text or not PLAIN.fullmatch(text)
-    ):  # the grammar would change or refuse it
+    would_change = (field is not None and takes_text(field)) or not PLAIN.fullmatch(text)
+    if would_change and not HYDRA_SYNTAX.search(text):  # the grammar would change or refuse the text
         return _text_value(text)
     from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
     from hydra.errors import HydraException, OverrideParseException

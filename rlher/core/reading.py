@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 1_000_000
 """Size limit of a text or JSON file; the files of a run have some thousand bytes."""
 
-MAX_TABLE_BYTES = 100_000_000
+MAX_TABLE_BYTES, MAX_COLUMNS = 100_000_000, 500
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -167,7 +167,8 @@ def read_table(path: Path) -> "pd.DataFrame":
 
     require_regular_file(path, MAX_TABLE_BYTES)
     with path.open(encoding="utf-8-sig", newline="") as lines:
-        columns = lines.readline().count(",") + 1
+        if (columns := lines.readline().count(",") + 1) > MAX_COLUMNS:
+            raise ValueError(f"it has {columns:,} columns, more than {MAX_COLUMNS}")
         lines.seek(0)
         # Without usecols pandas takes the first cells of a longer row as its index.
         return pd.read_csv(lines, usecols=range(columns))

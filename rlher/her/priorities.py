@@ -266,9 +266,10 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
             ids, weights = np.asarray(returned[0]), returned[1]
             has_ids = ids.shape == (count,) and ids.dtype.kind in "iu"
             has_weights = weights is None or (priority.uses_td_errors() and np.shape(weights) == (count,))
-            if has_ids and has_weights and priority.storage.is_stored(ids.astype(np.int64)).all():
-                # Arithmetic with ids would overflow smaller types.
-                return ids.astype(np.int64), None if weights is None else np.array(weights, np.float64)
+            if has_ids and has_weights:
+                ids = ids.astype(np.int64)  # arithmetic with ids would overflow smaller types
+                if priority.storage.is_stored(ids).all():
+                    return ids, None if weights is None else np.array(weights, np.float64)
     raise RunError(
         f"{what} returned {describe_value(returned)}; it must return a tuple of {count} ids of stored transitions and "
         f"None, or of ids and {count} weights if the class defines update."

@@ -304,9 +304,11 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
-        virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng)
-        goals = np.concatenate((rows["obs"][DESIRED_GOAL][:n_original_goals], self.strategy(virtual)))
-        rows["obs"][DESIRED_GOAL] = goals
+        goals = rows["obs"][DESIRED_GOAL]
+        if n_original_goals < len(ids):
+            virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng)
+            goals = np.concatenate((goals[:n_original_goals], self.strategy(virtual)))
+            rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
             rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_stored_rewards)

@@ -71,6 +71,11 @@ class GoalRequest:
         """Return ids sampled uniformly from all stored transitions."""
         return self.storage.sample(count, self.rng)
 
+    def empty_goals(self) -> Goals:
+        """Return an array for the n goals, with arbitrary content."""
+        next_achieved = self.storage.next_achieved
+        return np.empty((len(self), *next_achieved.shape[1:]), next_achieved.dtype)
+
     def achieved_goals(self, ids: Ids) -> Goals:
         """Return the goals (m, …) that were achieved after the transitions with these (m,) ids.
 
@@ -91,8 +96,8 @@ class GoalRequest:
         return goals.astype(self.storage.next_achieved.dtype)
 
     def _positions(self, ids: Ids) -> Positions:
-        if self.checks_ids and not self.storage.is_stored(ids).all():
-            raise IndexError(f"ids of no stored transitions: {ids[~self.storage.is_stored(ids)][:3]}")
+        if self.checks_ids and not (is_stored := self.storage.is_stored(ids)).all():
+            raise IndexError(f"ids of no stored transitions: {ids[~is_stored][:3]}")
         return self.storage.positions(ids)
 
 
@@ -174,8 +179,7 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Goals:
         return future(request)
     limits = np.cumsum([weight for _, weight in strategies])
     indices = np.searchsorted(limits / limits[-1], request.rng.random(len(request)), side="right")
-    next_achieved = request.storage.next_achieved
-    goals = np.empty((len(request), *next_achieved.shape[1:]), next_achieved.dtype)
+    goals = request.empty_goals()
     for index, (strategy, _) in enumerate(strategies):
         rows = np.flatnonzero(indices == index)
         if rows.size:
@@ -244,18 +248,15 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
 
     :raises RunError: the strategy raised, or did not return a finite goal for each transition.
     """
-    next_achieved = request.storage.next_achieved
-    shape = (len(request), *next_achieved.shape[1:])
-    if not len(request):
-        return np.empty(shape, next_achieved.dtype)
+    expected = request.empty_goals()
     with as_run_error(f"the goal selection strategy {name}"):
         returned = strategy(replace(request, checks_ids=True))
-        goals = np.asarray(returned, next_achieved.dtype)
-    if goals.shape == shape and np.isfinite(goals).all():
+        goals = np.asarray(returned, expected.dtype)
+    if goals.shape == expected.shape and np.isfinite(goals).all():
         return goals
     raise RunError(
-        f"the goal selection strategy {name} returned {describe_value(returned)}; it must return an array of shape "
-        f"{shape} of finite numbers, a goal for each requested transition, such as request.achieved_goals(ids)."
+        f"the goal selection strategy {name} returned {describe_value(returned)}; it must return an array of "
+        f"shape {expected.shape} of finite numbers, a goal for each transition, such as request.achieved_goals(ids)."
     )
 
 

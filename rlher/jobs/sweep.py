@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose
-from rlher.config.key import iter_keys, values_with
+from rlher.config.key import flat_values, values_with
 from rlher.config.overrides import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
@@ -225,8 +225,6 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
     with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resume_run locks the folder again
         pass
-    changes: dict[str, Any] = {"run": str(folder)}
-    for key, field, value in iter_keys(config):
-        if not (field.metadata["identifies_experiment"] or field.metadata["fixed_on_resume"]):
-            changes[key] = value
+    kept = values_with(config, "identifies_experiment", "fixed_on_resume")
+    changes = {key: value for key, value in flat_values(config).items() if key not in kept} | {"run": str(folder)}
     return resume_run(resume_config(changes), command_line)

@@ -58,7 +58,7 @@ class Evaluator:
         self._run = run
         self._model = model
         self.pool = EvaluationPool(run.config)
-        """Play the episodes; to be closed."""
+        """Plays the episodes; to be closed."""
         self._on_evaluation = on_evaluation
         self._records_clips = run.config.record
         """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""

@@ -132,8 +132,12 @@ def compare_candidates(
         confidence = 1 - 0.05 / len(usable)
         gain = stats.difference_interval(values(scores), values(baseline), episodes, confidence)
         compared.append(candidate_json(number, candidates[number], scores, gain))
-    # Equal gains are ranked by their steps, and the baseline comes before its equals.
-    return sorted(compared, key=lambda it: (it["gain"][0], -it["steps"], it["number"] == BASELINE_NUMBER), reverse=True)
+    return sorted(compared, key=_rank, reverse=True)
+
+
+def _rank(candidate: Candidate) -> tuple[float, float, bool]:
+    """Return the key by which candidates are sorted."""
+    return candidate["gain"][0], -candidate["steps"], candidate["number"] == BASELINE_NUMBER
 
 
 def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]) -> Candidate:
