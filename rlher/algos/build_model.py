@@ -80,6 +80,11 @@ def build_model(config: TrainConfig, venv: VecEnv) -> RolloutAlgorithm:
         compile=config.engine.compile == "on",
         bf16=config.engine.precision == "bf16",
     )
+    if config.env.relay.enabled:
+        arguments |= {
+            "relay_probability": config.env.relay.probability,
+            "relay_distance": config.env.relay.distance,
+        }
     if config.demos.bc_weight:
         arguments |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
     return _construct_model(config, venv, config.device, **arguments)

@@ -1,4 +1,4 @@
-"""Random actions that replace some of the agent's actions and are held for some steps.
+"""Exploration besides the action noise: held random actions, and sub-goals that send the hand to the object.
 
 As in Stable-Baselines3, all random numbers come from NumPy's global generator and the action space's generator.
 """
@@ -66,3 +66,17 @@ def _begin_probability(fraction: float, hold: int) -> float:
     fraction = hold / (hold + (1 - p) / p).
     """
     return fraction / (hold - fraction * (hold - 1))
+
+
+def with_relay_goals(obs: dict[str, NDArray], probability: float, distance: float) -> dict[str, NDArray]:
+    """Return observations in which some desired goals are "move the hand to the object", see :mod:`rlher.envs.relay`.
+
+    :param obs: (n_envs, …) observations by key; the achieved goals are ``[object, hand]``.
+    :param probability: probability of the sub-goal while the hand is far from the object.
+    :param distance: distance above which the hand is far from the object.
+    """
+    object_position, hand = np.split(obs["achieved_goal"], 2, axis=1)
+    is_far = np.linalg.norm(hand - object_position, axis=1) > distance
+    to_object = is_far & (np.random.random(len(is_far)) < probability)
+    sub_goals = np.concatenate([np.zeros_like(object_position), object_position], axis=1)
+    return {**obs, "desired_goal": np.where(to_object[:, None], sub_goals, obs["desired_goal"])}

@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, 
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from rlher.algos.exploration import RandomActions
+from rlher.algos.exploration import RandomActions, with_relay_goals
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.core.workers import WorkerLost
 
@@ -37,6 +37,8 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: number of steps for which a random action is held.
+    :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.with_relay_goals`; the environments
+        need :class:`~rlher.envs.relay.RelayGoals`.
     """
 
     unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
@@ -59,9 +61,12 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         overlap: bool = False,
         random_action: float = 0.0,
         random_action_hold: int = 1,
+        relay_probability: float = 0.0,
+        relay_distance: float = 0.03,
         **kwargs: Any,
     ) -> None:
         self.overlap, self.random_action, self.random_action_hold = overlap, random_action, random_action_hold
+        self.relay_probability, self.relay_distance = relay_probability, relay_distance
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
@@ -192,8 +197,12 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose actions as Stable-Baselines3 does, and replace some by random actions, see ``random_action``."""
+        """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones."""
+        obs: Any = self._last_obs
+        if self.relay_probability > 0:
+            self._last_obs = with_relay_goals(obs, self.relay_probability, self.relay_distance)
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+        self._last_obs = obs
         is_scaled = isinstance(self.action_space, spaces.Box)
         for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
             stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]

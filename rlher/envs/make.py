@@ -1,7 +1,5 @@
 """Build one environment from its config, with all wrappers."""
 
-from dataclasses import asdict
-
 import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
@@ -28,9 +26,9 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
 
     :param render_mode: ``"human"``, ``"rgb_array"`` or ``None``; ignored if not in the environment's
         ``metadata["render_modes"]``.
-    :param training: add the training aids. The environment shows relay sub-goals, adds ``reward_offset``, and truncates
-        an episode after a fall. If ``config.success_reward`` is set, ``info`` has the diagnostics of an episode. A
-        repeated action gets the reward of its last step, not the sum.
+    :param training: add the training aids. The environment adds ``reward_offset``, and truncates an episode after a
+        fall. If ``config.success_reward`` is set, ``info`` has the diagnostics of an episode. A repeated action gets
+        the reward of its last step, not the sum.
     :raises UserError: unknown id, module or keyword argument, missing extra, or not a goal environment.
     :raises RunError: the environment's constructor raised without any arguments from the user.
     """
@@ -46,13 +44,13 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
             )
         env = TruncateAfterFall(env, config.fall_height)
     if config.relay.enabled:
-        env = _with_relay_goals(env, config, training)
+        env = _with_relay_goals(env, config)
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
 
 
-def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.Env:
+def _with_relay_goals(env: gym.Env, config: EnvConfig) -> gym.Env:
     """Return an environment with relay sub-goals.
 
     :raises UserError: ``reward_range`` lacks an end, or ``relay`` does not fit the environment.
@@ -64,15 +62,15 @@ def _with_relay_goals(env: gym.Env, config: EnvConfig, training: bool) -> gym.En
         )
     size = env.observation_space["desired_goal"].shape[0]  # type: ignore[index]
     state_size = env.observation_space["observation"].shape[0]  # type: ignore[index]
-    for name, place in (("hand", config.relay.hand), ("object", config.relay.object)):
-        if len(place) != 2 or place[1] - place[0] != size or place[1] > state_size:
-            raise UserError(
-                f"env.relay.{name}={place} is not valid; use indices [first, end) of {size} of the {state_size} "
-                "entries of `observation`."
-            )
-    if len(config.relay.origin) != size:
-        raise UserError(f"env.relay.origin={config.relay.origin} is not valid; use {size} numbers, as goals have.")
-    return RelayGoals(env, asdict(config.relay), (low, high), training)
+    hand, origin = config.relay.hand, config.relay.origin
+    if len(hand) != 2 or hand[1] - hand[0] != size or hand[1] > state_size:
+        raise UserError(
+            f"env.relay.hand={hand} is not valid; use indices [first, end) of {size} of the {state_size} entries of "
+            "`observation`."
+        )
+    if len(origin) != size:
+        raise UserError(f"env.relay.origin={origin} is not valid; use {size} numbers, as goals have.")
+    return RelayGoals(env, hand, origin, config.relay.reach_threshold, (low, high))
 
 
 def make_base_env(config: EnvConfig, render_mode: str | None = None) -> gym.Env:

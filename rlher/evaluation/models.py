@@ -136,7 +136,7 @@ class RunModel:
             return self.load_policy(env)
         with closing(make_env(config)) as run_env:
             policy = self.load_policy(run_env)
-        return lambda observation: policy(add_hand_goal(observation, config.relay))
+        return lambda observation: policy(add_hand_goal(observation, config.relay.hand, config.relay.origin))
 
     def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""

@@ -6,7 +6,6 @@ import shutil
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from pkgutil import resolve_name
@@ -225,8 +224,9 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     if env.relay.enabled:
-        relay_kwargs = {"relay": asdict(env.relay), "rewards": env.reward_range, "training": False}
-        classes.append(["relay:RelayGoals", relay_kwargs])
+        relay = env.relay
+        kwargs = {"hand": relay.hand, "origin": relay.origin, "reach_threshold": relay.reach_threshold}
+        classes.append(["relay:RelayGoals", {**kwargs, "rewards": env.reward_range}])
     return {
         "env": env.id.rpartition(":")[2],
         "modules": [name for name in modules if name.partition(".")[0] != "rlher"],

@@ -294,12 +294,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _relabel(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
         storage = self.storage
-        # Relay sub-goals may change within a step. A row has the goal before the step, but its stored reward is for the
-        # goal after it. So transitions with original goals need new rewards as well.
-        n_stored_rewards = n_original_goals if storage.layout.goal_parts == 1 else 0
-        if n_stored_rewards < len(ids):
+        if n_original_goals < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.update_statistics(ids[n_stored_rewards:] + self.n_steps - 1)
+            self.reward_and_done.update_statistics(ids[n_original_goals:] + self.n_steps - 1)
 
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
@@ -311,16 +308,16 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_stored_rewards)
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_original_goals)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.reward_and_done.n_step_returns(
-                ids, episodes, goals, n_stored_rewards, self.n_steps, self.gamma
+                ids, episodes, goals, n_original_goals, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
 
         next_obs = storage.next_obs(last_ids, episodes)
-        next_obs[DESIRED_GOAL][n_stored_rewards:] = goals[n_stored_rewards:]
+        next_obs[DESIRED_GOAL][n_original_goals:] = goals[n_original_goals:]
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)

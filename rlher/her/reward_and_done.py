@@ -165,27 +165,27 @@ class RewardAndDone:
     # --------------------------------------------------------------------------- rewards under new goals
 
     def rewards_and_dones(
-        self, positions: Positions, rows: NDArray, goals: NDArray, n_stored_rewards: int
+        self, positions: Positions, rows: NDArray, goals: NDArray, n_original_goals: int
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
 
         :param positions: (n,) positions of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
         :param goals: (n, …) goals of the transitions.
-        :param n_stored_rewards: the first ``n_stored_rewards`` transitions keep their rewards and dones.
+        :param n_original_goals: the first ``n_original_goals`` transitions keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if n_stored_rewards < len(goals):
-            changed_rows = rows[n_stored_rewards:]
-            goal_rewards = self._compute_reward(positions[n_stored_rewards:], goals[n_stored_rewards:])
-            rewards[n_stored_rewards:] = goal_rewards
+        if n_original_goals < len(goals):
+            changed_rows = rows[n_original_goals:]
+            goal_rewards = self._compute_reward(positions[n_original_goals:], goals[n_original_goals:])
+            rewards[n_original_goals:] = goal_rewards
             if self.keep_goal_independent_reward:
-                rewards[n_stored_rewards:] += changed_rows["goal_independent"]
-            dones[n_stored_rewards:] = self.done(goal_rewards, changed_rows)
+                rewards[n_original_goals:] += changed_rows["goal_independent"]
+            dones[n_original_goals:] = self.done(goal_rewards, changed_rows)
         return rewards, dones
 
     def n_step_returns(
-        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_stored_rewards: int, n_steps: int, gamma: float
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_original_goals: int, n_steps: int, gamma: float
     ) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Return (n,) discounted n-step returns, their dones, and the number of steps in each return.
 
@@ -194,7 +194,7 @@ class RewardAndDone:
 
         :param ids: (n,) ids of the first transitions of the returns.
         :param episodes: (n,) episode numbers of these transitions.
-        :param goals, n_stored_rewards: as in :meth:`rewards_and_dones`.
+        :param goals, n_original_goals: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
@@ -202,7 +202,7 @@ class RewardAndDone:
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
         step_goals = goals.repeat(n_steps, axis=0)
-        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_stored_rewards * n_steps)
+        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_original_goals * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
 
         dones_before = np.cumsum(dones, axis=1) - dones

@@ -32,8 +32,7 @@ def add_demonstrations(config: TrainConfig, model: RolloutAlgorithm, observation
     assert config.demos.path is not None
     if config.demos.pretrain_updates and model.fallback_reason is not None:
         raise UserError(f"demos.pretrain_updates cannot be used: {model.fallback_reason}; leave it out.")
-    relay = config.env.relay
-    space = without_hand_goal(observation_space, relay) if relay.enabled else observation_space
+    space = without_hand_goal(observation_space) if config.env.relay.enabled else observation_space
     dataset = read_dataset(config.demos.path, space, model.action_space)
     _require_same_env(dataset, config)
     trajectories = [_as_in_training(trajectory, config.env) for trajectory in dataset.trajectories]
@@ -64,7 +63,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
     """Return an episode with the rewards and goals that the training environment would have shown."""
     observations = trajectory.observations
     if env.relay.enabled:
-        observations = add_hand_goal(dict(observations), env.relay)
+        observations = add_hand_goal(dict(observations), env.relay.hand, env.relay.origin)
     return replace(trajectory, observations=observations, rewards=trajectory.rewards + env.reward_offset)
 
 
