@@ -12,11 +12,10 @@ STEP_TIMEOUT = 300.0
 
 @dataclass
 class RelayConfig:
-    """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): training steps sometimes reach for the object."""
+    """Relay sub-goals for object tasks (RHER, arXiv:2208.00843): training sends the hand to the object."""
 
-    enabled: bool = param(False, "add a goal for the hand's position and train both goals")
+    enabled: bool = param(False, "add a part for the hand to goals, and send it to the object")
     hand: list[int] = param([], "indices [first, end) of the hand's position in `observation`", low=0)
-    object: list[int] = param([], "indices [first, end) of the object's position in `observation`", low=0)
     origin: list[float] = param([], "centre of the workspace, subtracted from goals")
     probability: float = param(0.5, "probability of reaching for the object while far from it", low=0, high=1)
     distance: float = param(0.03, "distance above which the hand is far from the object", low=0)

@@ -1,15 +1,20 @@
-"""Relay sub-goals: widened goals, their rewards, and that evaluation sees the task alone."""
+"""Relay sub-goals: goals with two parts, their rewards, and when the hand is sent to the object."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from rlher.algos.build_model import build_model
+from rlher.algos.exploration import with_relay_goals
+from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig, RelayConfig
+from rlher.config.training import EngineConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.envs.relay import RelayGoals
+from rlher.envs.vec_env import make_vec_env
 
 ORIGIN = np.array([1.0, -2.0])
 
@@ -50,12 +55,11 @@ class PushEnv(gym.Env):
 gym.register("PlanePush-v0", PushEnv)
 
 
-def relay(**keys) -> RelayConfig:
-    return RelayConfig(enabled=True, hand=[0, 2], object=[2, 4], origin=ORIGIN.tolist(), **keys)
+RELAY = RelayConfig(enabled=True, hand=[0, 2], origin=ORIGIN.tolist())
 
 
-def wrapped(training: bool = True, **keys) -> RelayGoals:
-    return RelayGoals(PushEnv(), asdict(relay(**keys)), (-1.0, 0.0), training)
+def wrapped(env: gym.Env | None = None) -> RelayGoals:
+    return RelayGoals(env or PushEnv(), RELAY.hand, RELAY.origin, RELAY.reach_threshold, (-1.0, 0.0))
 
 
 def play(env: gym.Env, steps: int = 400):
@@ -69,43 +73,26 @@ def play(env: gym.Env, steps: int = 400):
             env.reset()
 
 
-def test_goals_are_relative_to_the_origin_and_use_one_slot():
-    kinds = set()
+def test_goals_are_relative_to_the_origin_and_have_a_part_for_the_hand():
     for seen, _, _, plain in play(wrapped()):
         hand, thing = plain["observation"][:2], plain["observation"][2:]
         np.testing.assert_allclose(seen["achieved_goal"], np.concatenate([thing - ORIGIN, hand - ORIGIN]))
-        to_object = bool(seen["desired_goal"][2:].any())
-        kinds.add(to_object)
-        expected = [np.zeros(2), thing - ORIGIN] if to_object else [plain["desired_goal"] - ORIGIN, np.zeros(2)]
-        np.testing.assert_allclose(seen["desired_goal"], np.concatenate(expected))
+        np.testing.assert_allclose(seen["desired_goal"], np.concatenate([plain["desired_goal"] - ORIGIN, np.zeros(2)]))
         assert np.array_equal(seen["observation"], plain["observation"])
-    assert kinds == {True, False}
 
 
-def test_step_returns_compute_reward_of_the_goal_it_shows():
-    env = wrapped()
-    paid = {True: set(), False: set()}
-    for seen, reward, _, _ in play(env):
-        assert reward == env.compute_reward(seen["achieved_goal"], seen["desired_goal"], {})
-        paid[bool(seen["desired_goal"][2:].any())].add(reward)
-    assert paid[False] == {-1.0, 0.0}
-    assert -1.0 in paid[True]
-
-
-def test_a_reward_that_does_not_depend_on_the_goal_stays():
+def test_rewards_are_the_environments_own():
     costly = gym.wrappers.TransformReward(PushEnv(), lambda reward: reward - 0.25)
-    env = RelayGoals(costly, asdict(relay()), (-1.0, 0.0), True)
-    for seen, reward, _, _ in play(env):
-        assert reward == env.compute_reward(seen["achieved_goal"], seen["desired_goal"], {}) - 0.25
+    rewards = set()
+    for seen, reward, _, _ in play(wrapped(costly)):
+        assert reward == costly.unwrapped.compute_reward(seen["achieved_goal"][:2], seen["desired_goal"][:2], {}) - 0.25
+        rewards.add(reward)
+    assert rewards == {-1.25, -0.25}
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [{"hand": [0, 1]}, {"object": [3, 5]}, {"hand": [2, 0]}, {"object": [2, 3, 4]}, {"origin": [0.0]}],
-    ids=str,
-)
+@pytest.mark.parametrize("keys", [{"hand": [0, 1]}, {"hand": [3, 5]}, {"hand": [2, 0]}, {"origin": [0.0]}], ids=str)
 def test_places_that_do_not_fit_the_goal_are_refused(keys: dict):
-    config = EnvConfig(id="PlanePush-v0", reward_range=[-1.0, 0.0], relay=replace(relay(), **keys))
+    config = EnvConfig(id="PlanePush-v0", reward_range=[-1.0, 0.0], relay=replace(RELAY, **keys))
     with pytest.raises(UserError, match=f"env.relay.{next(iter(keys))}"):
         make_env(config)
 
@@ -118,15 +105,35 @@ def test_compute_reward_takes_batches_of_both_kinds():
     assert np.array_equal(env.compute_reward(achieved, desired, {}), single)
     reached = np.concatenate([np.zeros((50, 2)), achieved[:, 2:]], axis=1)
     assert (env.compute_reward(achieved, reached, {}) == 0).all()
+    missed = reached + np.array([0, 0, 2 * RELAY.reach_threshold, 0])
+    assert (env.compute_reward(achieved, missed, {}) == -1).all()
 
 
-def test_an_episode_ends_with_the_task_goal():
-    """Otherwise the last reward would not explain why it ended."""
-    ends = [(seen, reward) for seen, reward, terminated, _ in play(wrapped(), 3000) if terminated]
-    assert ends
-    assert all(reward == 0 and not seen["desired_goal"][2:].any() for seen, reward in ends)
+def test_the_hand_is_sent_to_an_object_that_is_far():
+    near, far = [0.1, 0.2, 0.1, 0.21], [0.1, 0.2, 0.4, 0.3]
+    obs = {"achieved_goal": np.array([near, far] * 200), "desired_goal": np.array([[0.5, 0.6, 0, 0]] * 400)}
+    shown = with_relay_goals(obs, probability=0.5, distance=0.03)["desired_goal"]
+    to_object = (shown == [0, 0, 0.1, 0.2]).all(axis=1)
+    assert (shown[~to_object] == obs["desired_goal"][~to_object]).all()
+    assert not to_object[::2].any()
+    assert 70 < to_object[1::2].sum() < 130
 
 
-@pytest.mark.parametrize("keys", [{"training": False}, {"probability": 0.0}, {"distance": 100.0}])
-def test_only_the_task_is_the_goal(keys: dict):
-    assert not any(seen["desired_goal"][2:].any() for seen, *_ in play(wrapped(**keys)))
+def test_sub_goals_choose_actions_and_are_not_stored():
+    env = EnvConfig(id="PlanePush-v0", success_key="is_success", reward_range=[-1.0, 0.0], relay=RELAY)
+    algo = ALGORITHMS["ddpg"].config(name="ddpg", learning_starts=0, gradient_steps=1, batch_size=8, net_arch=[8])
+    config = TrainConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
+    model = build_model(config, make_vec_env(env, n_envs=2))
+    shown = []
+    predict = model.predict
+
+    def record_goals(observation, *arguments, **options):
+        shown.extend(observation["desired_goal"][:, 2:])
+        return predict(observation, *arguments, **options)
+
+    model.predict = record_goals
+    model.learn(100)
+    assert 0.3 < np.any(shown, axis=1).mean() < 0.7
+    stored = model.replay_buffer.storage.rows["obs"]["desired_goal"]
+    assert stored[:, :2].any()
+    assert not stored[:, 2:].any()

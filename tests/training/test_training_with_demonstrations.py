@@ -137,7 +137,7 @@ def test_a_checkpoint_follows_the_cloning(rlher, at_step) -> None:
 
 def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
     assert "FetchPush-v4" in conf_files("env")
-    relay = RelayConfig(enabled=True, hand=[0, 3], object=[3, 6], origin=[1.34, 0.75, 0.5])
+    relay = RelayConfig(enabled=True, hand=[0, 3], origin=[1.34, 0.75, 0.5])
     config = EnvConfig(
         id="FetchPush-v4", success_key="is_success", success_reward=0.0, reward_range=[-1.0, 0.0], relay=relay
     )
