@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import median
 
 import optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 STUDY = "bench"
 
@@ -50,10 +48,10 @@ def search(workers: int, trials: int, steps: int) -> dict:
         subprocess.run(
             [sys.executable, "-m", "rlher.cli.main", "optimize", *words], cwd=folder, check=True, capture_output=True
         )
-        journal = Path(folder) / "logs/optuna" / STUDY / "journal.log"
         results = (Path(folder) / "logs/optuna" / STUDY / "trials").rglob("result.json")
         training = sum(json.loads(path.read_text())["wall_seconds"] for path in results)
-        done = optuna.load_study(storage=JournalStorage(JournalFileBackend(str(journal))), study_name=STUDY).trials
+        storage = f"sqlite:///{folder}/logs/optuna/{STUDY}/study.db"
+        done = optuna.load_study(storage=storage, study_name=STUDY).trials
     starts = [trial.datetime_start.timestamp() for trial in done]
     ends = [trial.datetime_complete.timestamp() for trial in done]
     whole = sum(end - start for start, end in zip(starts, ends, strict=True))

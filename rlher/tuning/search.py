@@ -42,7 +42,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     :raises KeyboardInterrupt: Ctrl-C or SIGTERM. The message says how many trials are finished.
     """
     if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
-        raise UserError("the machines of a cluster cannot share a journal file; give --storage postgresql://...")
+        raise UserError("the machines of a cluster cannot share an SQLite file; give --storage postgresql://...")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).resolve()  # a Ray worker has another working directory
@@ -53,7 +53,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
             with prepare(config.for_parallel_run()) as setup:  # fails here if every trial would fail
                 probed = replace(config, env=setup.config.env)
             with interrupt_on_stop_signals():
-                storage = open_storage(config.storage, folder)
+                storage = open_storage(config.storage, folder, config.heartbeat)
                 study = _open_search(storage, folder.name, config, space)
                 runner = TrialRunner(probed, study.study_name, space, folder, command_line)
                 _search(study, runner, pool)

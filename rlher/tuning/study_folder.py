@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-JOURNAL_FILE = "journal.log"
-"""Optuna's journal, unless a database is used."""
+STUDY_FILE = "study.db"
+"""Optuna's database, unless ``storage`` names another."""
 TRIALS_FILE = "trials.csv"
 RECIPE_FILE = "best.yaml"
 """The recipe of the best candidate."""
@@ -15,4 +15,4 @@ RERUNS_FOLDER = "reruns"
 
 def is_study(folder: Path) -> bool:
     """Return whether a folder is the folder of a study."""
-    return any((folder / name).is_file() for name in (VERDICT_FILE, TRIALS_FILE, JOURNAL_FILE))
+    return any((folder / name).is_file() for name in (VERDICT_FILE, TRIALS_FILE, STUDY_FILE))

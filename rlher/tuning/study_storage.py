@@ -1,139 +1,82 @@
-"""Storage of studies: an Optuna journal file on this machine, or a database that several machines share.
+"""Storage of studies: a database, by default an SQLite file in the folder of the study.
 
-A command ends with an error if it cannot reach its database at the start. Later, commands and their workers wait: they
-repeat each call of a storage until the server is back.
+Optuna records the heartbeats of running trials in it. A command fails and retries the trials whose heartbeat stopped,
+which are those of commands that died.
 """
 
-import os
-import sqlite3
 import time
 import warnings
 from pathlib import Path
 
 import optuna
-import tenacity
 from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage, get_storage
-from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.storages import BaseStorage, RDBStorage, RetryHeartbeatStaleTrialCallback, get_storage
 from optuna.study import Study
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
+from sqlalchemy.engine import URL, make_url
 
 from rlher.config.key import Values, changed_values
 from rlher.config.tuning import hide_password
-from rlher.core.console import format_seconds, warn
-from rlher.core.errors import UserError, describe_error, first_line, pip_install
+from rlher.core.errors import UserError, first_line, pip_install
 from rlher.core.reading import require_safe_to_write
-from rlher.tuning.study_folder import JOURNAL_FILE
+from rlher.tuning.study_folder import STUDY_FILE
 
-# The callback that retries a trial has been marked experimental since 2021; every command would print a warning.
+# Heartbeats and their callback have been marked experimental since 2021. Study.ask, which rlher uses in place of
+# Study.optimize, records none; `TrialJobs` does. Every command would print both warnings.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
+warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used with Study.optimize")
 
-RETRY_TIMEOUT = 600.0
-"""How long a running study waits while it cannot reach its database."""
+MAX_RETRY = 2
+"""How often a trial whose worker or command died is retried."""
 CREATE_TIMEOUT = 10  # how long a command waits while another command creates the study
 IDENTITY_ATTRIBUTE = "rlher"
 BASELINE_ATTRIBUTE = "baseline"
 """User attributes of a study, and of its trial 0."""
 
 
-def open_storage(storage: str | None, folder: Path) -> BaseStorage:
-    """Open the journal in ``folder``, or the database of a URL. Calls of a database wait while it cannot be reached.
+def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStorage:
+    """Open the database of a URL, or the SQLite file in ``folder``.
 
     :param storage: as :class:`rlher.config.tuning.OptimizeConfig` validates it.
-    :raises UserError: the journal is damaged, the driver is missing or the server cannot be reached.
+    :param heartbeat: seconds between heartbeats. A trial is retried after twice this time without a heartbeat.
+    :raises UserError: the database is damaged, its driver is missing or the server cannot be reached.
     """
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return _open_journal(folder / JOURNAL_FILE)
-    url = make_url(storage)
+        require_safe_to_write(folder / STUDY_FILE)
+        url = URL.create("sqlite", database=str(folder / STUDY_FILE))
+    else:
+        url = make_url(storage)
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the driver that the extra installs
     # SQLite waits this long for writes of other processes, and PostgreSQL for the server.
     limits = {"sqlite": {"timeout": 60}, "postgresql": {"connect_timeout": 10}}
-    options = {"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})}
     try:
-        database = get_storage(RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options))
+        database = RDBStorage(
+            url.render_as_string(hide_password=False),
+            engine_kwargs={"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})},
+            heartbeat_interval=heartbeat,
+            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(MAX_RETRY),
+        )
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
-        raise UserError(f"cannot use the storage {hide_password(storage)}: {reason}.") from error
+        raise UserError(f"cannot use the storage {_shown(storage)}: {reason}.") from error
     except Exception as error:  # Optuna, SQLAlchemy and drivers raise many kinds
         raise storage_error(storage, error) from error
-    for name in dir(BaseStorage):
-        if not name.startswith("_"):
-            setattr(database, name, retry_while_database_is_away(getattr(database, name)))
-    return database
+    return get_storage(database)
 
 
 def storage_error(storage: str | None, error: BaseException) -> UserError:
     """Return the message about an error of a storage, without passwords."""
-    shown = hide_password(storage) if storage else "of the journal"
-    reason = _reason(error)
+    if isinstance(error, StorageInternalError) and error.__cause__ is not None:
+        error = error.__cause__
+    reason = first_line(getattr(error, "orig", None) or error)  # of the driver, if there is one
     if storage and (password := make_url(storage).password):
         reason = reason.replace(password, "***")
-    return UserError(f"cannot use the storage {shown}: {reason}.")
+    return UserError(f"cannot use the storage {_shown(storage)}: {reason}.")
 
 
-def _open_journal(path: Path) -> JournalStorage:
-    """Open or create a journal. An incomplete last record, for example after a full disk, is removed.
-
-    :raises UserError: Optuna cannot replay the records of the journal.
-    """
-    lock_file = path.with_name(f"{path.name}.lock")
-    require_safe_to_write(path)
-    if lock_file.is_symlink() and not lock_file.exists():  # Optuna would wait for it for ever
-        lock_file.unlink()
-    try:
-        lock = JournalFileSymlinkLock(str(path))
-        backend = JournalFileBackend(str(path), lock)
-        lock.acquire()
-        try:
-            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        finally:
-            lock.release()
-        return JournalStorage(backend)
-    except OSError:
-        raise
-    except Exception as error:  # Optuna raises all kinds of errors on records that it did not write
-        problem = f"it is damaged ({describe_error(error)}); move it away to start a new study"
-        raise UserError(f"cannot use the storage {path}: {problem}.") from error
-
-
-# -------------------------------------------------------------------------- a database that goes away
-
-
-def _may_succeed_later(error: BaseException | None) -> bool:
-    """Return whether a repeated call may succeed: the server was away, or another process had locked the file."""
-    if isinstance(error, (StorageInternalError, UserError)):
-        return _may_succeed_later(error.__cause__)
-    if isinstance(error, OperationalError) and isinstance(error.orig, sqlite3.Error):
-        return "locked" in str(error.orig)  # another process locked the file; SQLite has no server
-    # PendingRollbackError is raised when Optuna continues a transaction of a lost connection.
-    return isinstance(error, OperationalError | InterfaceError | PendingRollbackError)
-
-
-def _warn_once(state: tenacity.RetryCallState) -> None:
-    """Warn that a call waits for the database, unless the first retry, with a new connection, succeeded."""
-    error = state.outcome.exception() if state.outcome else None
-    if error is not None and state.attempt_number == 2:
-        warn(f"the database is away ({_reason(error)}); trying again for {format_seconds(RETRY_TIMEOUT)}.")
-
-
-def _reason(error: BaseException) -> str:
-    """Return the first line of the message from the database or its driver."""
-    while isinstance(error, (StorageInternalError, UserError)) and error.__cause__ is not None:
-        error = error.__cause__
-    return first_line(getattr(error, "orig", None) or error)
-
-
-retry_while_database_is_away = tenacity.retry(
-    retry=tenacity.retry_if_exception(_may_succeed_later),
-    wait=tenacity.wait_exponential(multiplier=0.2, max=5),
-    stop=tenacity.stop_after_delay(RETRY_TIMEOUT),
-    before_sleep=_warn_once,
-    reraise=True,
-)
-"""Decorator for functions that use a database. It repeats a call while the connection is lost."""
+def _shown(storage: str | None) -> str:
+    return hide_password(storage) if storage else f"{STUDY_FILE} of the study"
 
 
 # ------------------------------------------------------------------------------------------ studies

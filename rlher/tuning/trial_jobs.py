@@ -1,16 +1,17 @@
 """Supply the trials of a study as jobs: ask Optuna for trials, retry lost trials, and fill the progress table.
 
-Several commands may share a study. Each command runs its own trials, and retries the trials of commands that died. A
-retry has the same parameters as the lost trial.
+Several commands may share a study. Each command runs its own trials, and retries the trials of commands that died,
+whose heartbeat stopped. A retry has the same parameters as the lost trial.
 """
 
 import contextlib
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.storages import RetryHeartbeatStaleTrialCallback
+from optuna.storages import RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -19,17 +20,12 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.tuning.reruns import RERUN_SEED
 from rlher.tuning.scoring import format_steps, has_score, score_of
 from rlher.tuning.search_space import format_value
+from rlher.tuning.study_storage import MAX_RETRY
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import counted_trials, failure_reason, rank_trials
 
-HEARTBEAT = "heartbeat"
-"""User attribute of a trial: when its command was last alive, in seconds since 1970 by the command's own clock."""
-
 SHOWN_TRIALS = 5
 """Maximum number of completed trials in the progress table."""
-
-MAX_RETRY = 2
-"""How often a trial whose worker or command died is retried."""
 
 
 class TrialJobs(JobSource):
@@ -47,9 +43,8 @@ class TrialJobs(JobSource):
         self._runner = runner
         self._running: dict[int, Trial] = {}
         """Started trials whose end is not recorded yet, by number."""
+        self._storage: Any = study._storage
         self._next_heartbeat = 0.0
-        self._watched: dict[int, tuple[str, float]] = {}
-        """Last heartbeat of each running trial of other commands, and when this command first saw that heartbeat."""
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
@@ -62,33 +57,16 @@ class TrialJobs(JobSource):
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield trials until the study has ``total`` trials."""
         if time.monotonic() >= self._next_heartbeat:
-            for trial in self._running.values():
-                record_heartbeat(trial)
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
-        self._retry_lost_trials()
+            for trial in self._running.values():
+                self._storage.record_heartbeat(trial._trial_id)
+            fail_stale_trials(self.study)
         for _ in range(min(free, count_unstarted(self.study, self.total))):
-            # If the reply of a database is lost, a trial exists that nobody runs. Its heartbeat never changes, so it is
-            # retried like a lost trial.
             trial = self.study.ask(self._runner.space)
+            self._storage.record_heartbeat(trial._trial_id)
             self._running[trial.number] = trial
-            record_heartbeat(trial)
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
-
-    def _retry_lost_trials(self) -> None:
-        """Fail and retry running trials of other commands if their heartbeat did not change for twice its interval.
-
-        This command measures the time by its own clock, because the clock of another machine may be wrong.
-        """
-        now = time.monotonic()
-        for trial in counted_trials(self.study):
-            if trial.state is TrialState.RUNNING and trial.number not in self._running:
-                heartbeat = str(trial.user_attrs.get(HEARTBEAT))
-                watched, since = self._watched.get(trial.number, (None, now))
-                if heartbeat != watched:
-                    self._watched[trial.number] = (heartbeat, now)
-                elif now - since > 2 * self._runner.config.heartbeat:
-                    fail_and_retry(self.study, trial)
 
     def on_end(self, trial: Trial, error: BaseException | None) -> None:
         """Retry a trial if its worker died. Otherwise the worker has recorded how the trial ended."""
@@ -133,12 +111,6 @@ def _row(trial: FrozenTrial, in_table: bool) -> ProgressRow:
 
 
 # ---------------------------------------------------------------------------------------- the life of a trial
-
-
-def record_heartbeat(trial: Trial) -> None:
-    """Record that the command of a trial is alive."""
-    with contextlib.suppress(UpdateFinishedTrialError):  # another command took the trial for lost
-        trial.set_user_attr(HEARTBEAT, time.time())
 
 
 def fail_and_retry(study: Study, trial: Trial | FrozenTrial, max_retry: int | None = MAX_RETRY) -> None:

@@ -22,7 +22,7 @@ from rlher.training.train import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
-from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, retry_while_database_is_away
+from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage
 from rlher.tuning.trials import REASON, counted_trials
 
 
@@ -33,7 +33,7 @@ class TrialRunner:
     :param config: config of the search. Its environment is checked, see
         :func:`rlher.training.preparation.prepare`.
     :param space: the parameters of a trial.
-    :param folder: the study's folder. It holds the output of trials, and the journal unless there is a database.
+    :param folder: the study's folder. It holds the output of trials, and the database unless ``storage`` names another.
     :param command_line: command line of the search, for the run folders.
     """
 
@@ -60,9 +60,8 @@ class TrialRunner:
                 trial.set_user_attr(name, entry)
             trial.study.tell(trial.number, value, state)
 
-    @retry_while_database_is_away
     def _load_trial(self, trial_id: int) -> Trial:
-        storage = open_storage(self.config.storage, self.folder)
+        storage = open_storage(self.config.storage, self.folder, self.config.heartbeat)
         study = optuna.load_study(study_name=self.study_name, storage=storage, pruner=make_pruner(self.config))
         return Trial(study, trial_id)
 

@@ -37,7 +37,7 @@ def test_a_study_with_runs_and_its_reruns(rlher, two_agents: list[str], make_run
 def test_studies_of_one_environment_are_different_agents(rlher, make_run: Make) -> None:
     for study, rise in (("poor", 0.05), ("good", 0.1)):
         make_run(f"optuna/{study}/reruns/0/sac/Some-v0_1", 1000, rise, algo={"gamma": rise})
-        Path(f"logs/optuna/{study}/journal.log").touch()
+        Path(f"logs/optuna/{study}/study.db").touch()
     studies = ["logs/optuna/poor", "logs/optuna/good", "logs/optuna/good/"]
     for by in ([], ["--by", "algo"]):
         rlher("report", *studies, *by)

@@ -55,7 +55,7 @@ def new_study(
 ) -> tuple[Study, TrialRunner]:
     """Return a new study of :data:`TOTAL` trials whose baseline is x = 3, and what its trials need."""
     config = OptimizeConfig(storage=storage, heartbeat=heartbeat, pruner="none", sampler="random")
-    opened = open_storage(storage, folder)
+    opened = open_storage(storage, folder, heartbeat)
     study, _ = open_study(opened, "quadratic", {"n": 1}, {"x": 3.0})
     space = {"x": FloatDistribution(-10, 10)}
     return study, QuadraticTrialRunner(config, "quadratic", space, folder, "", **options)  # type: ignore[arg-type]

@@ -144,6 +144,6 @@ def test_ctrl_c_queues_the_running_trial(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "0 of 2 trials" in stderr
     assert "Traceback" not in stderr
-    storage = open_storage(None, tmp_path / STUDY)
+    storage = open_storage(None, tmp_path / STUDY, 30)
     study = optuna.load_study(storage=storage, study_name="dqn-BitFlipping-v0-her")
     assert [trial.state for trial in counted_trials(study)] == [TrialState.WAITING]

@@ -96,14 +96,11 @@ def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
     assert yaml.safe_load(file.read_text())["seed"] == 1_000_007
 
 
-@pytest.mark.parametrize("address", [None, "sqlite:///{}/study.db"])
-def test_commands_that_queue_reruns_at_once_train_each_once(
-    tmp_path: Path, address: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
     config = replace(runner.config, rerun_seeds=2)
     candidates = {BASELINE_NUMBER: baseline}
-    opened = [open_storage(address and address.format(tmp_path), tmp_path) for _ in range(2)]
+    opened = [open_storage(None, tmp_path, 30) for _ in range(2)]
     open_study(opened[0], "small-rerun", {"reruns": True})
     reads = threading.Barrier(2)
     threads_that_read: set[int] = set()

@@ -6,11 +6,10 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import HEARTBEAT, TrialJobs, count_unstarted, fail_and_retry
+from rlher.tuning.trial_jobs import TrialJobs, count_unstarted, fail_and_retry
 from rlher.tuning.trials import REASON, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
@@ -26,7 +25,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
 
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, together=2)
-    joined, created = open_study(open_storage(None, tmp_path), "quadratic", {"n": 1})
+    joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", {"n": 1})
     assert not created
     other = threading.Thread(target=run_trials, args=(joined, runner, 1))
     other.start()
@@ -51,19 +50,16 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
     assert sum(trial.params == lost[0].params for trial in counted_trials(study)) == 1, "its retry"
 
 
-def test_trials_of_a_dead_command_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study, runner = new_study(tmp_path, heartbeat=30)
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
+    study, runner = new_study(tmp_path, heartbeat=1)
     of_living_command, of_dead_command = (study.ask(runner.space) for _ in range(2))
-    of_dead_command.set_user_attr(HEARTBEAT, 0.0)  # the clock of its machine was wrong
-    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
-    for seconds in range(0, 80, 20):
-        assert {trial.state for trial in study.trials} == {TrialState.RUNNING}, seconds
-        of_living_command.set_user_attr(HEARTBEAT, float(seconds))
+    for trial in (of_living_command, of_dead_command):
+        study._storage.record_heartbeat(trial._trial_id)
+    for _ in range(8):
+        jobs = TrialJobs(study, runner, TOTAL, "quadratic")
         assert not list(jobs.next_jobs(0))
-        now += 20
-    assert not list(jobs.next_jobs(0))
+        time.sleep(0.5)
+        study._storage.record_heartbeat(of_living_command._trial_id)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert study.trials[2].params == study.trials[1].params
     assert count_unstarted(study, TOTAL) == TOTAL - 1

@@ -46,7 +46,7 @@ class Workspace:
             run_checked(lambda: main([*TRAIN, "her.priority=td_error", "tensorboard=false"]), "training")
             _write_configs()
             _write_evil()
-            _write_journal()
+            _write_study()
         evaluate = command("evaluate", RUN, "--episodes", "1", "--json")
         readers: dict[str, list[Reader]] = {
             f"{RUN}/config.yaml": [evaluate, command("compare"), command("evaluate", "--episodes", "1")],
@@ -58,7 +58,7 @@ class Workspace:
             "recipe.yaml": [command("train", "algo=dqn", "env=BitFlipping-v0", "recipe=recipe.yaml", "--cfg", "job")],
             "space.yaml": [_read_space],
             "my_env.yaml": [command("train", "env=my_env.yaml", "--cfg", "job")],
-            "journal/journal.log": [_read_journal],
+            "study/study.db": [_read_study],
         }
         resume = command("train", "--resume", RUN, "more_timesteps=10")
         for file in sorted((folder / RUN / "checkpoints").rglob("*.*")):
@@ -159,11 +159,11 @@ def _write_evil() -> None:
 def _open_study() -> Any:
     from rlher.tuning.study_storage import open_storage, open_study
 
-    storage = open_storage(None, Path("journal"))
+    storage = open_storage(None, Path("study"), 30)
     return open_study(storage, "fuzz", {})[0]
 
 
-def _write_journal() -> None:
+def _write_study() -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -180,8 +180,11 @@ def _read_space() -> int:
     return 0
 
 
-def _read_journal() -> int:
-    with _print_errors(UserError, json.JSONDecodeError):  # `optimize` words it
+def _read_study() -> int:
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    with _print_errors(UserError, StorageInternalError, SQLAlchemyError, json.JSONDecodeError):  # `optimize` words them
         _open_study().get_trials()
     return 0
 
