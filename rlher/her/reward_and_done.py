@@ -130,20 +130,18 @@ class RewardAndDone:
         if not is_needed or since == storage.ring_added.tolist() or not storage.is_newer(ids, since).any():
             return
         ids = storage.ids_since(since)
-        for part in np.array_split(ids, len(ids) // 16_384 + 1):  # copying all at once would double the memory
-            positions = storage.positions(part)
-            rows = storage.rows_at(positions)
-            next_obs = storage.next_obs(part, rows["episode"])
-            # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
-            goal_rewards = self._compute_reward(positions, next_obs[DESIRED_GOAL])
-            if self.statistics.reward_at_goal is None:  # only for the first part; `is_reached` needs it
-                at_goal = self._compute_reward(positions, storage.next_achieved[positions])
-                self.statistics.record_reward_at_goal(at_goal)
-            self.statistics.record_rewards(goal_rewards)
-            self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
-            storage.rows["goal_independent"][positions] = goal_independent_rewards(
-                rows["reward"], goal_rewards, self.statistics.sparse_values
-            )
+        positions = storage.positions(ids)
+        rows = storage.rows_at(positions)
+        # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
+        goal_rewards = self._compute_reward(positions, storage.next_obs(ids, rows["episode"])[DESIRED_GOAL])
+        if self.statistics.reward_at_goal is None:
+            at_goal = self._compute_reward(positions, storage.next_achieved[positions])
+            self.statistics.record_reward_at_goal(at_goal)
+        self.statistics.record_rewards(goal_rewards)
+        self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
+        storage.rows["goal_independent"][positions] = goal_independent_rewards(
+            rows["reward"], goal_rewards, self.statistics.sparse_values
+        )
         self.statistics.observed_per_ring = storage.ring_added.tolist()
 
     # -------------------------------------------------------------------------- values resolved from statistics

@@ -18,7 +18,7 @@ def reward(achieved, desired, info):
 
 
 def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
-    """Fill a buffer with episodes whose goal changes its part from step to step; the penalty is part of each reward."""
+    """Fill a buffer with episodes whose goals use one part, in turns; the penalty is part of each reward."""
     goal = spaces.Box(-np.inf, np.inf, (2 * SIZE,), np.float32)
     space = spaces.Dict(observation=spaces.Box(-1, 1, (3,), np.float32), achieved_goal=goal, desired_goal=goal)
     buffer = HerReplayBuffer(
@@ -32,19 +32,19 @@ def make_buffer(penalty: float = 0.0, **keys) -> HerReplayBuffer:
     )
     rng = np.random.default_rng(0)
 
-    def observe(step: int) -> dict:
-        wanted = rng.normal(size=(1, 2, SIZE))
-        wanted[:, step % 2] = 0
+    def observe(wanted: np.ndarray) -> dict:
         return {
             "observation": np.zeros((1, 3), np.float32),
             "achieved_goal": rng.normal(size=(1, 2 * SIZE)).astype(np.float32),
             "desired_goal": wanted.reshape(1, -1).astype(np.float32),
         }
 
-    for _ in range(60):
-        now = observe(0)
+    for episode in range(60):
+        wanted = rng.normal(size=(1, 2, SIZE))
+        wanted[:, episode % 2] = 0
+        now = observe(wanted)
         for step in range(LENGTH):
-            after = observe(step + 1)
+            after = observe(wanted)
             paid = reward(after["achieved_goal"], after["desired_goal"], {}) + penalty
             over = step == LENGTH - 1
             buffer.add(now, after, np.zeros((1, 1)), paid, np.array([over]), [{"TimeLimit.truncated": over}])
