@@ -20,10 +20,6 @@ class ActorCritic(FastAlgorithm):
     :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
-    unsaved = (
-        *(*FastAlgorithm.unsaved, "batched_critics", "batched_target_critics", "actor_params"),
-        *("fused_critic_optimizer", "fused_actor_optimizer", "critic_grad_fn", "actor_grad_fn"),
-    )
     loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any

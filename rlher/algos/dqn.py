@@ -13,8 +13,6 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 class DQN(FastAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    unsaved = (*FastAlgorithm.unsaved, "q_net_params", "fused_optimizer", "loss_grad_fn")
-
     def setup_update(self) -> None:
         """Create the fused optimizer of the Q network."""
         self.q_net_params = list(self.q_net.parameters())

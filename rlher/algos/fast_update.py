@@ -1,7 +1,7 @@
 """The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -80,7 +80,6 @@ class FastAlgorithm(RolloutAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
-    unsaved: Sequence[str] = (*RolloutAlgorithm.unsaved, "feature_fn", "optimizers")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
     optimizers: list[th.optim.Optimizer]
@@ -103,7 +102,7 @@ class FastAlgorithm(RolloutAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and the attributes that ``update`` needs. List these attributes in ``unsaved``."""
+        """Set ``optimizers`` and the attributes that ``update`` needs. They are not saved with a model."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -132,10 +131,12 @@ class FastAlgorithm(RolloutAlgorithm):
             if unusable := self._options_that_need_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
+        saved = set(vars(self))
         policy_network = networks[0]  # the actor, or the Q network
         self.feature_fn = make_feature_fn(policy_network)
         self._reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
+        self.unsaved = [*self.unsaved, "unsaved", *(vars(self).keys() - saved)]
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""

@@ -22,7 +22,6 @@ class SACBase(ActorCritic):
     TQC shares this class, because ``sb3_contrib.TQC`` does not extend ``stable_baselines3.SAC``.
     """
 
-    unsaved = (*ActorCritic.unsaved, "fused_ent_coef_optimizer")
     target_update_interval: int
     ent_coef_optimizer: th.optim.Adam | None
     log_ent_coef: th.Tensor | None

@@ -22,7 +22,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
-    unsaved = (*ActorCritic.unsaved, "target_actor_params", "target_policy_noise_fn")
     loss_options: ClassVar = {**ActorCritic.loss_options, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 
     def __init__(

@@ -42,7 +42,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     """
 
     unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
-    """Attributes that are not saved with a model: its setup makes them, or they need its replay buffer."""
+    """Attributes that are not saved with a model, because its setup makes them."""
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
