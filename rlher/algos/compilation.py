@@ -61,16 +61,6 @@ def _shorten_first_compilation() -> None:
         config.cpp.vec_isa_ok = True
 
 
-def find_compiler() -> str | None:
-    """Return the C++ compiler that ``torch.compile`` would call, None if there is none."""
-    try:
-        from torch._inductor.cpp_builder import get_cpp_compiler
-
-        return get_cpp_compiler()
-    except Exception:  # InvalidCxxCompiler, or a torch version without this function
-        return None
-
-
 def skip_compiler_import() -> None:
     """Keep optimizers from importing torch's compiler, in a process that compiles nothing.
 

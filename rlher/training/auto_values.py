@@ -6,11 +6,12 @@ training, one per core. A run with one core has no worker processes.
 """
 
 import math
+import os
+import shutil
 from dataclasses import replace
 
 from stable_baselines3.common.utils import get_device
 
-from rlher.algos.compilation import find_compiler
 from rlher.algos.precision import is_bf16_faster
 from rlher.config.training import DEFAULT_N_EVALUATIONS, TrainConfig
 from rlher.core.console import warn
@@ -98,7 +99,7 @@ def _resolve_compile(config: TrainConfig) -> str:
     updates = steps // (algo.train_freq * config.n_envs) * (algo.gradient_steps or 0)
     if mode == "off" or (mode == "auto" and updates < MIN_UPDATES):
         return "off"
-    if find_compiler() is None:
+    if shutil.which(os.environ.get("CXX", "g++")) is None:  # the compiler that torch calls
         warn("losses are not compiled (no C++ compiler found).")
         return "off"
     return "on"

@@ -83,7 +83,7 @@ def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int
 def test_compilation_depends_on_updates_and_compiler(
     monkeypatch, mode, train_freq, gradient_steps, compiler, expected
 ) -> None:
-    monkeypatch.setattr(auto_values, "find_compiler", lambda: compiler)
+    monkeypatch.setattr(auto_values.shutil, "which", lambda program: compiler)
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
     config = TrainConfig(
         algo=algo, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(mode), total_timesteps=20_050, threads=1
