@@ -1,11 +1,9 @@
 """Text for the terminal and log files: warnings, control characters escaped, durations, tables."""
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import TextIO
 
 UNLIMITED_WIDTH = 10_000
@@ -40,25 +38,14 @@ def can_redraw(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
-_warnings: ContextVar[list[str] | None] = ContextVar("warnings", default=None)
+printed_warnings: list[str] = []
+"""The messages of :func:`warn`, for reports."""
 
 
 def warn(message: str) -> None:
     """Print a message on stderr, as one line that starts with ``rlher:``."""
     print(f"rlher: {escape_control(message)}", file=sys.stderr)
-    if (collected := _warnings.get()) is not None:
-        collected.append(message)
-
-
-@contextlib.contextmanager
-def collected_warnings() -> Iterator[list[str]]:
-    """Yield a list of the messages that :func:`warn` prints in the block."""
-    messages: list[str] = []
-    token = _warnings.set(messages)
-    try:
-        yield messages
-    finally:
-        _warnings.reset(token)
+    printed_warnings.append(message)
 
 
 def output_width() -> int:

@@ -27,7 +27,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from rlher.config.compose import compose_resume
 from rlher.config.training import TrainConfig
-from rlher.core.console import collected_warnings
+from rlher.core.console import printed_warnings
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import read_json_or_empty
 from rlher.core.writing import write_bytes
@@ -364,10 +364,10 @@ def test_a_damaged_checkpoint_is_skipped(rlher, stopped: Path, uninterrupted: Pa
         write_bytes(file, content)
     checkpoint_folder.verify(damaged)
     flip(damaged / "model.zip")
-    with monkeypatch.context() as patched, collected_warnings() as warnings:
+    with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", Mock(side_effect=PermissionError))
         checkpoint_folder.newest_valid(damaged.parent)
-        assert "renamed to" not in warnings[0]
+        assert "renamed to" not in printed_warnings[-1]
     again = rlher("train", "--resume", str(stopped))
     assert (again.code, str(damaged) in again.err) == (0, True)
     assert resumed_at(stopped)[-1] == 180
