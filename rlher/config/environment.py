@@ -6,9 +6,6 @@ from typing import Any
 from rlher.config.key import code_param, param, section, setting
 from rlher.core.errors import UserError
 
-STEP_TIMEOUT = 300.0
-"""Time limit of a step or reset in a worker process, in seconds, if ``env.step_timeout`` is null."""
-
 
 @dataclass
 class RelayConfig:
@@ -40,9 +37,7 @@ class EnvConfig:
     ends_on_success: bool | None = param(None, "whether success terminates the episode")
     success_reward: float | None = param(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = param(None, "[low, high] reward of a step; null: unknown", length=2)
-    step_timeout: float | None = setting(
-        None, f"seconds per step or reset in a subprocess; null: {STEP_TIMEOUT:g}; 0: none", low=0
-    )
+    step_timeout: float | None = setting(300.0, "seconds per step or reset in a subprocess; null: no limit", low=0.1)
     max_restarts: int = setting(5, "replacements of worker processes without a finished episode in between", low=0)
     action_repeat: int = param(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = param(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
@@ -68,12 +63,6 @@ class EnvConfig:
     def goal_parts(self) -> int:
         """Number of parts of a goal. Relay sub-goals add a part for the hand."""
         return 2 if self.relay.enabled else 1
-
-    @property
-    def resolved_step_timeout(self) -> float | None:
-        """Time limit of a step or reset in a worker process, in seconds, or None for no limit."""
-        seconds = STEP_TIMEOUT if self.step_timeout is None else self.step_timeout
-        return seconds or None
 
     @property
     def training_success_reward(self) -> float | None:

@@ -85,7 +85,7 @@ class WorkerVecEnv(VecEnv):
         self, build: Callable[[], gym.Env], reward_env: gym.Env, seeds: Sequence[int], config: EnvConfig, processes: int
     ) -> None:
         self.reward_env = reward_env
-        self._step_timeout = config.resolved_step_timeout
+        self._step_timeout = config.step_timeout
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
         self._parts = [slice(part[0], part[-1] + 1) for part in parts]
         """Environments of each worker."""

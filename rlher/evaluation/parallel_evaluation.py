@@ -106,7 +106,7 @@ class EvaluationPool:
                     raise CancelledError
                 worker.send("play", model_content, missing)
                 # The environment is built before the first step.
-                worker.receive(env.resolved_step_timeout, on_episode, extra_timeout=BUILD_TIMEOUT)
+                worker.receive(env.step_timeout, on_episode, extra_timeout=BUILD_TIMEOUT)
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._is_closed:
