@@ -90,13 +90,10 @@ class TrainConfig:
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = param(
+    recipe: str | None = setting(
         None,
         "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        # It is fixed on resume: a resumed run keeps its config, so it cannot take another recipe.
-        identifies_experiment=False,
-        separates_agents=False,
-        in_recipe=False,
+        fixed_on_resume=True,  # a resumed run keeps its config
         command_line_only=True,
     )
     init_from: str | None = param(None, "run folder or model file to start from", in_recipe=False)
