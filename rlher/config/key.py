@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
@@ -34,7 +34,6 @@ class KeyRules(TypedDict, total=False):
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set the key.
-    :param shown_as: how the value is printed and recorded, for an address with a password.
     :param identifies_experiment: runs of one experiment have the same value, see
         :func:`rlher.run.lookup.find_run_of_experiment`.
     :param separates_agents: runs with different values are different agents, each with its own learning curve.
@@ -52,7 +51,6 @@ class KeyRules(TypedDict, total=False):
     positional: bool
     may_name_code: bool
     command_line_only: bool
-    shown_as: Callable[[str], str]
     identifies_experiment: bool
     separates_agents: bool
     in_recipe: bool
@@ -108,12 +106,6 @@ def section(config: type, text: str, default_name: str | None = None) -> Any:
 def default_of(field: Field) -> Any:
     """Return the default of a key or section."""
     return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def shown_value(field: Field | None, value: Any) -> Any:
-    """Return the value of a key as it is printed and recorded, without a password. Unknown keys keep their value."""
-    show = field.metadata.get("shown_as") if field else None
-    return show(value) if show and value else value
 
 
 def takes_list(field: Field) -> bool:

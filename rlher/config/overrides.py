@@ -110,8 +110,6 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
     :param field: field of the key, None if no config dataclass has the key.
     :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """
-    if field and "shown_as" in field.metadata:  # messages would quote an address with a password
-        return _text_value(text.strip("'\""))
     would_change = (field is not None and takes_text(field)) or not PLAIN.fullmatch(text)
     if would_change and not HYDRA_SYNTAX.search(text):  # the grammar would change or refuse the text
         return _text_value(text)

@@ -1,7 +1,6 @@
 """Config keys of `rlher optimize`."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from rlher.config.key import setting
 from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
@@ -9,31 +8,6 @@ from rlher.core.errors import UserError
 
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
 """What a study maximises, by ``objective``. Each key is a field of :class:`rlher.tuning.scoring.Score`."""
-
-
-def parse_address(text: str) -> Any:
-    """Return the address of a database as ``sqlalchemy.engine.URL``, or None if the text is no address."""
-    from sqlalchemy.engine import make_url  # takes a tenth of a second
-
-    try:
-        address = make_url(text)
-    except Exception:  # an error of SQLAlchemy, or ValueError for a port that is no number
-        return None
-    if address.password is not None and text.count("@") > 1:  # SQLAlchemy ends a password at its first @
-        return None
-    return address
-
-
-def hide_password(text: str) -> str:
-    """Return the address of a database without passwords: ``postgresql://me:***@host/db?***``.
-
-    A text that is no address is hidden as a whole, because any part of it may be a password.
-    """
-    address = parse_address(text)
-    if address is None:
-        return "***"
-    shown: str = address.set(query={}).render_as_string(hide_password=True)
-    return f"{shown}?***" if address.query else shown
 
 
 @dataclass
@@ -51,7 +25,7 @@ class OptimizeConfig(LauncherConfig):
     pruner: str = setting("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
     study_name: str | None = setting(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = setting(
-        None, "sqlite:///..., postgresql://...; null: a file, study.db", command_line_only=True, shown_as=hide_password
+        None, "sqlite:///..., postgresql://...; null: a file, study.db", command_line_only=True
     )
     heartbeat: int = setting(
         30, "seconds between heartbeats of a command; its trials run again after two without one", low=1
@@ -72,7 +46,21 @@ class OptimizeConfig(LauncherConfig):
         if freq > self.total_timesteps:
             problem = f"eval.freq={freq} is more than total_timesteps={self.total_timesteps}"
             raise UserError(f"{problem}, so no trial would be evaluated; use a smaller eval.freq, or eval.freq=null.")
-        if self.storage is not None and parse_address(self.storage) is None:
-            # The message does not quote the value, because it may be a password.
-            example = "sqlite:///study.db; it may have only one '@', so write an '@' of the password as %40"
-            raise UserError(f"storage= is not the address of a database, such as {example}.")
+        if self.storage is not None:
+            _require_address_without_password(self.storage)
+
+
+def _require_address_without_password(storage: str) -> None:
+    """Raise UserError unless a text is the address of a database without a password, which would be recorded.
+
+    The messages do not quote the text.
+    """
+    from sqlalchemy.engine import make_url  # takes a tenth of a second
+
+    try:
+        address = make_url(storage)
+    except Exception:  # an error of SQLAlchemy, or ValueError for a port that is no number
+        raise UserError("storage= is not the address of a database, such as sqlite:///study.db.") from None
+    # SQLAlchemy ends a password at its first @.
+    if address.password is not None or storage.count("@") > 1 or any("pass" in name.lower() for name in address.query):
+        raise UserError("storage= has a password, which would be recorded; put it into ~/.pgpass or PGPASSWORD.")

@@ -15,7 +15,6 @@ from optuna.study import Study
 from sqlalchemy.engine import URL, make_url
 
 from rlher.config.key import Values, changed_values
-from rlher.config.tuning import hide_password
 from rlher.core.errors import UserError, first_line, pip_install
 from rlher.core.reading import require_safe_to_write
 from rlher.tuning.study_folder import STUDY_FILE
@@ -59,24 +58,18 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStora
         )
     except ImportError as error:
         reason = f"its driver is missing ({error}); install it, for PostgreSQL by {pip_install('postgresql')}"
-        raise UserError(f"cannot use the storage {_shown(storage)}: {reason}.") from error
+        raise UserError(f"cannot use the storage {storage or STUDY_FILE}: {reason}.") from error
     except Exception as error:  # Optuna, SQLAlchemy and drivers raise many kinds
         raise storage_error(storage, error) from error
     return get_storage(database)
 
 
 def storage_error(storage: str | None, error: BaseException) -> UserError:
-    """Return the message about an error of a storage, without passwords."""
+    """Return the message about an error of a storage."""
     if isinstance(error, StorageInternalError) and error.__cause__ is not None:
         error = error.__cause__
     reason = first_line(getattr(error, "orig", None) or error)  # of the driver, if there is one
-    if storage and (password := make_url(storage).password):
-        reason = reason.replace(password, "***")
-    return UserError(f"cannot use the storage {_shown(storage)}: {reason}.")
-
-
-def _shown(storage: str | None) -> str:
-    return hide_password(storage) if storage else f"{STUDY_FILE} of the study"
+    return UserError(f"cannot use the storage {storage or STUDY_FILE}: {reason}.")
 
 
 # ------------------------------------------------------------------------------------------ studies
