@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from rlher.cli import rl_zoo
 from rlher.cli.commands import COMMANDS, Command, commands_with_key
 from rlher.config.compose import compose
-from rlher.config.key import shown_value, takes_list
+from rlher.config.key import takes_list
 from rlher.config.overrides import (
     SHORT_KEYS,
     SweepValues,
@@ -48,23 +48,23 @@ class CommandLine(NamedTuple):
         choices = [value if isinstance(value, SweepValues) else [value] for value in self.overrides.values()]
         return [dict(zip(self.overrides, values, strict=True)) for values in itertools.product(*choices)]
 
-    def configs(self) -> list[Any]:
-        """Compose the config, or the configs of a sweep.
+    def config(self) -> Any:
+        """Compose the config, if this is no sweep.
 
-        :raises UserError: a config cannot be composed, or a value is invalid.
+        :raises UserError: the config cannot be composed, or a value is invalid.
         """
         make_config = self.command.make_config or partial(compose, self.command.schema)
-        return list(map(make_config, self.combinations()))
+        return make_config(self.overrides)
 
     def __str__(self) -> str:
-        """Return the line as a user could type it, with a word for each override, but without passwords."""
+        """Return the line as a user could type it, with a word for each override."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
         for key, value in groups_first(self.overrides.items()):
             if positional and key == positional.name:
                 words += map(str, value if isinstance(value, list) else [value])
             else:
-                words += override_words({key: shown_value(self.command.keys.get(key), value)})
+                words += override_words({key: value})
         return shlex.join(words)
 
 
@@ -129,8 +129,6 @@ def _override(word: str, command: Command) -> dict[str, Any]:
     :raises UserError: the word is not an override.
     """
     name, equals, text = word.partition("=")
-    if "://" in name:  # it may have a password, so no message quotes it
-        raise UserError("an address needs its key, as in storage=<address>.")
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
         field = command.keys.get(SHORT_KEYS.get(key, key))
@@ -156,8 +154,9 @@ def _parser(command: Command) -> _Parser:
     prog = f"rlher {command.name}"
     parser = _Parser(prog, argument_default=argparse.SUPPRESS, add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("-m", "--multirun", action="store_true")
     parser.add_argument("-c", "--cfg", choices=["job"])
+    if command.sweep:
+        parser.add_argument("-m", "--multirun", action="store_true")
     for group in command.groups:
         parser.add_argument(f"--{group}")
     for flag, field in command.flags.items():
@@ -185,7 +184,7 @@ def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> No
         if isinstance(value, SweepValues):
             text = override_text(value)
             is_list = key in command.keys and takes_list(command.keys[key])
-            advice = f"write {key}=[{text}]" if is_list else "add -m for a run per value"
+            advice = f"write {key}=[{text}]" if is_list else f"give one{', or add -m' if command.sweep else ''}"
             raise UserError(f"{key}={text} has several values; {advice}.")
 
 

@@ -33,7 +33,8 @@ OTHER_VALUES = {"env": ("<file>.yaml", "<id>"), "recipe": ("<file>.yaml", "null"
 """Values that a group takes besides the listed names."""
 MIN_TEXT_WIDTH = 30
 """Minimum characters per line of a text, even on a narrower terminal."""
-OTHER_FLAGS = "-m key=a,b (one run each)   --cfg job (print the config)   --help-all (list all keys)"
+OTHER_FLAGS = "--cfg job (print the config)   --help-all (list all keys)"
+SWEEP_FLAG = "-m key=a,b (one run each)   "
 
 
 def program_help() -> str:
@@ -73,7 +74,7 @@ def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = F
         lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
         for key, field, value in iter_keys(_config_for_help(command, argv)):
             lines.append(_key_entry(key, 34, field, value))
-    return "\n".join([*lines, "", OTHER_FLAGS])
+    return "\n".join([*lines, "", f"{SWEEP_FLAG if command.sweep else ''}{OTHER_FLAGS}"])
 
 
 def _usage(positional: Field | None) -> str:

@@ -14,7 +14,7 @@ import rlher.core.gc_threshold  # noqa: F401  # first, because it shortens the o
 from rlher import __version__
 from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS
-from rlher.config.key import iter_keys, shown_value
+from rlher.config.key import flat_values
 from rlher.core.console import print_note, warn
 from rlher.core.errors import EXIT_FAILED, ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.nested import unflatten
@@ -98,25 +98,19 @@ def _with_command(argv: list[str]) -> list[str]:
 
 
 def run_command(line: flags.CommandLine) -> int:
-    """Compose the config and run the command, once for each config of a sweep. Return the largest exit code.
+    """Compose the config and run the command, or the runs of a sweep. Return the exit code.
 
     :raises UserError: the config is invalid.
     """
     command = line.command
     if line.is_sweep and command.sweep:
         return command.sweep(line.combinations())
-    configs = line.configs()
+    config = line.config()
     if line.prints_config:
-        values = {key: shown_value(field, value) for key, field, value in iter_keys(configs[0])}
-        print(dump_yaml(unflatten(values)), end="")
+        print(dump_yaml(unflatten(flat_values(config))), end="")
         return 0
     recorded = [str(line)] if command.records_line else []
-    codes = []
-    for config in configs:
-        codes.append(command.function(config, *recorded) or 0)
-        if codes[-1] == EXIT_INTERRUPTED:
-            break
-    return max(codes)
+    return command.function(config, *recorded) or 0
 
 
 def _explain(error: Exception) -> str | None:

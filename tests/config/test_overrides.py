@@ -9,14 +9,14 @@ from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.config.compose import compose, compose_resume
 from rlher.config.overrides import expand_overrides, override_text
-from rlher.config.training import TrainConfig
+from rlher.config.training import LauncherConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml
 
 
 def test_values_become_what_their_keys_take() -> None:
     words = ["total_timesteps=1e5", "--n-envs", "2.0", "algo.learning_rate=1e-5", "algo.net_arch=256", "--logs=1.0"]
-    (config,) = parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]).configs()
+    config = parse("train", [*words, "env.modules=mine", "algo.ent_coef=1.0"]).config()
     assert (config.total_timesteps, config.n_envs, config.algo.learning_rate) == (100_000, 2, 1e-5)
     assert (config.algo.net_arch, config.env.modules) == ([256], ["mine"]), "a list of one"
     assert (config.logs, config.algo.ent_coef) == ("1.0", "1.0"), "unchanged texts"
@@ -47,15 +47,16 @@ def test_names_of_groups_come_before_other_values() -> None:
 
 def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
     words = ["env=Some-v9", "env.kwargs.mass=1.0", "env.kwargs.n_bits=4"]
-    (config,) = parse("check", words).configs()
+    config = parse("check", words).config()
     assert config.env.id == "Some-v9"
     assert {name: type(value) for name, value in config.env.kwargs.items()} == {"mass": float, "n_bits": int}
 
 
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
-    (config,) = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).configs()
+    config = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).config()
     assert (config.eval.freq, config.her.n_steps, config.her.n_sampled_goal) == (3, 2, 4)
-    sweep = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"]).configs()
+    line = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"])
+    sweep = [compose(LauncherConfig, overrides) for overrides in line.combinations()]
     assert [config.her.n_steps for config in sweep] == [2, 3]
 
 
@@ -77,7 +78,7 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     word: str, nested: dict, expected: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (config,) = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).configs()
+    config = parse("train", ["algo=td3", "env=FetchSlide-v4", word]).config()
     assert config.her.goal_mix == expected
     choices = {"algo": "td3", "env": "FetchSlide-v4"}
     keys = {f"her.{key}": value for key, value in nested.items()}
@@ -93,7 +94,7 @@ def test_only_the_group_chooses_the_algorithm(word: str, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("algo: {name: ddpg}\n")
     with pytest.raises(UserError, match="algo=ddpg"):
-        parse("train", ["algo=sac", "env=FetchReach-v4", word]).configs()
+        parse("train", ["algo=sac", "env=FetchReach-v4", word]).config()
 
 
 def test_trust_may_be_given_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,8 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 
 
 def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
-    configs = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"]).configs()
+    line = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"])
+    configs = [compose(TrainConfig, overrides) for overrides in line.combinations()]
     found = [(config.algo.name, config.algo.model) for config in configs]
     assert found == [("td3", None), ("sac", "my_code:SmoothSAC")]
     with pytest.raises(UserError):
