@@ -42,7 +42,7 @@ CLOSE_TIMEOUT = 5.0
 """Time limit for workers to end after they are asked to; then they are killed."""
 
 REPORT_SECONDS = 0.1
-"""Shortest time between two reports without a value, in seconds."""
+"""Shortest time between two reports of progress, in seconds."""
 
 
 class WorkerLost(RunError):
@@ -79,13 +79,10 @@ class Worker:
         except OSError as error:
             raise WorkerLost(self._exit_reason()) from error
 
-    def receive(
-        self, timeout: float | None, on_report: Callable[[Any], Any] = lambda value: None, extra_timeout: float = 0
-    ) -> Any:
+    def receive(self, timeout: float | None, extra_timeout: float = 0) -> Any:
         """Return the next result, or raise the exception of the call, with the worker's traceback as a note.
 
         :param timeout: seconds to wait since the last :func:`report_progress` of the service, or None for no limit.
-        :param on_report: called with the values that the service reports.
         :param extra_timeout: added to the time limit of the first report or result.
         :raises WorkerLost: the process has ended, or did not answer in time.
         """
@@ -102,8 +99,6 @@ class Worker:
             if kind == "returned":
                 return value
             limit = timeout
-            if value is not None:
-                on_report(value)
 
     def disconnect(self) -> None:
         """Let the process end after its current call or at its next progress report. A waiting `receive` raises."""
@@ -151,19 +146,16 @@ def close_workers(workers: Sequence[Worker]) -> None:
             worker.kill()
 
 
-def report_progress(value: Any = None) -> None:
+def report_progress() -> None:
     """Tell the process that waits for this worker that the current call makes progress.
 
-    A report without a value is skipped if the last report was sent less than :data:`REPORT_SECONDS` ago. Outside of a
-    worker this function does nothing.
-
-    :param value: passed on to ``on_report`` of :meth:`Worker.receive`.
+    Does nothing outside of a worker, or if the last report was sent less than :data:`REPORT_SECONDS` ago.
     """
     global _last_report
     now = time.monotonic()
-    if _pipe is not None and (value is not None or now - _last_report > REPORT_SECONDS):
+    if _pipe is not None and now - _last_report > REPORT_SECONDS:
         _last_report = now
-        _pipe.send(("reported", value))
+        _pipe.send(("reported", None))
 
 
 def start_fork_server(modules: Sequence[str] = ()) -> None:

@@ -42,19 +42,18 @@ class EvaluationService:
         th.set_flush_denormal(True)  # as in training.preparation
         self._config = config
 
-    def play(self, model_content: bytes, seeds: Sequence[int]) -> None:
-        """Report each episode when it is over, and progress at each step."""
+    def play(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
+        """Play an episode on each seed. Report progress at each step."""
         file = io.BytesIO(model_content)
-        for episode in play_model(self._config, file, seeds, on_step=lambda *_: report_progress()):
-            report_progress(episode)
+        return list(play_model(self._config, file, seeds, on_step=lambda *_: report_progress()))
 
 
 class EvaluationPool:
     """Plays evaluations of a training run in ``eval.workers`` processes, or in this process if there are none.
 
     Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than
-    ``env.step_timeout`` for a step, is replaced, and its episode is played again; after ``env.max_restarts``
-    replacements for one episode the evaluation fails.
+    ``env.step_timeout`` for a step, is replaced, and its batch is played again; after ``env.max_restarts``
+    replacements for one batch the evaluation fails.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -90,30 +89,23 @@ class EvaluationPool:
             close_workers(list(self._workers.values()))
 
     def _play(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
-        """Play a batch of episodes in the worker of this thread, and in those that replace it."""
+        """Play a batch of episodes in the worker of this thread, or in one that replaces it."""
         env = self._config.env
-        episodes: list[Episode] = []
         limit = RestartLimit(env.max_restarts)
-
-        def on_episode(episode: Episode) -> None:
-            episodes.append(episode)
-            limit.episode_finished()
-
-        while missing := seeds[len(episodes) :]:
+        while True:
             try:
                 worker = self._worker()
                 if self._is_closed:  # then `close` may have missed a worker that has just been started
                     raise CancelledError
-                worker.send("play", model_content, missing)
+                worker.send("play", model_content, seeds)
                 # The environment is built before the first step.
-                worker.receive(env.step_timeout, on_episode, extra_timeout=BUILD_TIMEOUT)
+                episodes: list[Episode] = worker.receive(env.step_timeout, extra_timeout=BUILD_TIMEOUT)
+                return episodes
             except WorkerLost as lost:
                 self._workers.pop(threading.get_ident()).kill()
                 if self._is_closed:
                     raise
-                if len(episodes) < len(seeds):
-                    limit.count_restart(lost, f" in the episode of seed {seeds[len(episodes)]}")
-        return episodes
+                limit.count_restart(lost, f" in an episode of the seeds {seeds[0]} to {seeds[-1]}")
 
     def _worker(self) -> Worker:
         """Return the worker of this thread, a new one if it has none.

@@ -38,9 +38,9 @@ class Service:
         raise DamagedFile(path, "it is empty")
 
     def work(self, steps: int, seconds: float) -> int:
-        for number in range(1, steps + 1):
+        for _ in range(steps):
             time.sleep(seconds)
-            report_progress(number)
+            report_progress()
         return steps
 
     def close(self):
@@ -93,12 +93,11 @@ def test_a_worker_answers_and_continues_after_an_exception(start) -> None:
         start(partial(divmod, 1, 0)).receive(60)
 
 
-def test_reports_arrive_and_restart_the_time_limit(start) -> None:
-    worker, values = start(), []
+def test_a_report_restarts_the_time_limit(start) -> None:
+    worker = start()
     worker.receive(60)
     worker.send("work", 4, 0.3)
-    assert worker.receive(0.5, values.append) == 4
-    assert values == [1, 2, 3, 4]
+    assert worker.receive(0.5) == 4
     worker.send("work", 1, 1)
     with pytest.raises(WorkerLost, match=r"hung \(no answer in 0.1 s\)"):
         worker.receive(0.1)
