@@ -26,8 +26,15 @@ from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
 
 OTHER_ARGUMENTS = (
-    *("n_steps", "replay_buffer_kwargs", "seed", "device"),
-    *("overlap", "compile", "bf16", "bc_weight", "q_filter"),
+    "n_steps",
+    "replay_buffer_kwargs",
+    "seed",
+    "device",
+    "overlap",
+    "compile",
+    "bf16",
+    "bc_weight",
+    "q_filter",
 )
 """Arguments of the algorithms that keys of other config sections set."""
 

@@ -19,9 +19,23 @@ LoggedValues = dict[str, th.Tensor]
 
 
 UPDATE_METHODS = (
-    *("setup_update", "update", "update_critics", "update_actor", "update_targets", "update_ent_coef", "act"),
-    *("loss", "critic_loss", "actor_loss", "target_q_values", "q_values", "actor_q_values", "aggregate_q_values"),
-    *("clamp_target_q", "complete_batch", "action_and_log_prob"),
+    "setup_update",
+    "update",
+    "update_critics",
+    "update_actor",
+    "update_targets",
+    "update_ent_coef",
+    "act",
+    "loss",
+    "critic_loss",
+    "actor_loss",
+    "target_q_values",
+    "q_values",
+    "actor_q_values",
+    "aggregate_q_values",
+    "clamp_target_q",
+    "complete_batch",
+    "action_and_log_prob",
 )
 """Methods of the algorithms that only the fast update calls. A user's class may override them."""
 

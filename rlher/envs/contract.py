@@ -26,8 +26,13 @@ BATCH_SIZE = 5
 """Number of goals in the batch with which ``compute_reward`` is checked."""
 
 PROPERTIES = (
-    *("max_episode_steps", "success_key", "ends_on_success", "success_reward", "reward_range"),
-    *("crash_key", "goal_independent_reward"),
+    "max_episode_steps",
+    "success_key",
+    "ends_on_success",
+    "success_reward",
+    "reward_range",
+    "crash_key",
+    "goal_independent_reward",
 )
 """Properties of an environment that its config declares or that are probed."""
 
