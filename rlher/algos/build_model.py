@@ -109,8 +109,8 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Rol
 def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> RolloutAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
-    if algo.model is not None:
-        model_class = import_object("algo.model", algo.model, model_class)
+    if algo.model_class is not None:
+        model_class = import_object("algo.model_class", algo.model_class, model_class)
     policy_class = model_class.policy_aliases["MultiInputPolicy"]
     if isinstance(algo, ActorCriticConfig) and algo.layer_norm_critics:
         policy_class = with_layer_norm(policy_class)

@@ -72,12 +72,12 @@ class OffPolicyConfig:
     activation: str = code_param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
     policy_kwargs: dict[str, Any] = code_param({}, "more policy arguments; classes as module:Class", to="builder")
     kwargs: dict[str, Any] = code_param({}, "more keyword arguments of the Stable-Baselines3 class", to="builder")
-    model: str | None = code_param(None, "your class that extends the algorithm's, as algo=module:Class", to="builder")
+    model_class: str | None = code_param(None, "your subclass, as algo=module:Class", to="builder")
 
     @property
     def label(self) -> str:
         """Name of the algorithm, or of the user's own class. Run folders and learning curves are named after it."""
-        return self.model.rpartition(":")[2] if self.model else self.name
+        return self.model_class.rpartition(":")[2] if self.model_class else self.name
 
     def validate(self) -> None:
         """Raise UserError if no algorithm has this name, or if a hidden layer is empty."""

@@ -82,7 +82,7 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
         name = "off" if value is False else str(value)  # YAML reads `off` as False
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
-        return {key: algorithm_of(value), "algo.model": value}
+        return {key: algorithm_of(value), "algo.model_class": value}
     return {key: str(value) if key in GROUPS else value}
 
 

@@ -32,7 +32,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "algo.policy_kwargs": {"algo": {"policy_kwargs": {"features_extractor_class": "evil:F"}}},
     "algo.activation": {"algo": {"activation": "evil:F"}},
     "algo.learning_rate_schedule": {"algo": {"learning_rate_schedule": "evil:f"}},
-    "algo.model": {"algo": {"model": "evil:F"}},
+    "algo.model_class": {"algo": {"model_class": "evil:F"}},
     "logger": {"logger": "evil:F"},
 }
 
@@ -70,7 +70,7 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
     run = api.train("my_code:LateSAC", "FetchReach-v4", **_tiny(her={"priority": "my_code:Recent"}))
     import my_code
 
-    assert (run.config.algo.name, run.config.algo.model) == ("sac", "my_code:LateSAC")
+    assert (run.config.algo.name, run.config.algo.model_class) == ("sac", "my_code:LateSAC")
     assert isinstance(run.model, my_code.LateSAC)
     api.train("sac", "FetchReach-v4", **_tiny())
     assert sorted(api.compare(by="algo")["agent"]) == ["LateSAC", "sac"]
@@ -101,7 +101,7 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
     line = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"])
     configs = [compose(TrainConfig, overrides) for overrides in line.combinations()]
-    found = [(config.algo.name, config.algo.model) for config in configs]
+    found = [(config.algo.name, config.algo.model_class) for config in configs]
     assert found == [("td3", None), ("sac", "my_code:SmoothSAC")]
     with pytest.raises(UserError):
         compose(TrainConfig, {"algo": "my_code:Relative"})
@@ -185,7 +185,7 @@ def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key:
     with pytest.raises(UntrustedCode) as caught:
         lookup.open_run("run", "logs")
     assert caught.value.key == key
-    if not key.startswith(("env", "logger", "algo.policy_kwargs", "algo.model")):
+    if not key.startswith(("env", "logger", "algo.policy_kwargs", "algo.model_class")):
         Path("space.yaml").write_text(yaml.safe_dump({key: {"choices": [re.findall("evil:[fF]", str(KEYS[key]))[0]]}}))
         assert rlher("optimize", "algo=sac", "env=FetchReach-v4", "--n-trials", "1", "space=space.yaml").code == 2
     assert not Path("ran").exists()
@@ -202,7 +202,7 @@ def test_code_in_a_file_of_somebody_else_is_refused(rlher, workspace: Path, key:
         "algo.policy_kwargs.features_extractor_class=my_code:Nothing",
         "algo=my_code:Recent",
         "algo=no_such_module:X",
-        "algo.model=stable_baselines3:SAC",
+        "algo.model_class=stable_baselines3:SAC",
         "logger=my_code:Linez",
     ],
 )
