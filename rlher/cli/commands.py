@@ -45,8 +45,7 @@ class Command:
     :param function: runs the command. It takes the config, and returns the exit code, or None for 0.
     :param schema: dataclass of the command's config keys.
     :param records_line: ``function`` also takes the text of the command line, to write it into a file.
-    :param sweep: runs a sweep (``-m``). It takes the overrides of all runs. Without it, ``function`` is called for each
-        run in turn.
+    :param sweep: runs a sweep (``-m``). It takes the overrides of all runs. Without it, the command has no ``-m``.
     :param make_config: makes the config from the values on the command line. Without it, the config is composed from
         ``schema``.
     """
