@@ -75,7 +75,8 @@ def ours(
         obs["achieved_goal"], last_obs["achieved_goal"] = achieved[:-1], achieved[-1]
         obs["desired_goal"] = last_obs["desired_goal"] = achieved[0] + 1
         rows["action"], rows["reward"] = rng.random((STEPS, ACT)), -1
-        storage.add_episode(0, rows, last_obs, achieved[1:])
+        storage.add_episode(0, storage.added, rows, last_obs, achieved[1:])
+        storage.added += STEPS
     return buffer
 
 

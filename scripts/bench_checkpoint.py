@@ -96,7 +96,8 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
             array[:] = rng.standard_normal(array.shape)
     next_achieved = np.zeros(EPISODE, layout.achieved_dtype)
     for _ in range(transitions // EPISODE):
-        storage.add_episode(0, rows, last_obs, next_achieved)
+        storage.add_episode(0, storage.added, rows, last_obs, next_achieved)
+        storage.added += len(rows)
 
 
 def on_disk(folder: Path) -> int:

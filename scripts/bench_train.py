@@ -148,7 +148,9 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
         last_obs = storage.episode_last_obs[episode].copy()
         arrays.append((storage.rows[positions], last_obs, storage.next_achieved[positions]))
     while storage.n_transitions + 1000 < capacity:
-        storage.add_episode(0, *arrays[index % len(arrays)])
+        rows, last_obs, next_achieved = arrays[index % len(arrays)]
+        storage.add_episode(0, storage.added, rows, last_obs, next_achieved)
+        storage.added += len(rows)
         index += 1
 
 

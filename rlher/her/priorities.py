@@ -99,7 +99,7 @@ class TDErrorPriority(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(len(storage.rows))
-        self.n_entered = np.zeros(storage.n_envs, np.int64)  # transitions in the tree
+        self.n_entered = 0  # of each environment, number of transitions that entered the tree
         self.max_priority = 1.0
         self.batches = 0
 
@@ -127,13 +127,13 @@ class TDErrorPriority(Priority):
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if (self.n_entered != self.storage.ring_added[: self.storage.n_envs]).any():
+        if self.n_entered != self.storage.added:
             self.tree.set(self.storage.positions(self.storage.ids_since(self.n_entered)), self.max_priority)
-            self.n_entered = self.storage.ring_added[: self.storage.n_envs].copy()
+            self.n_entered = self.storage.added
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""
-        return self.storage.positions(self.storage.ids_since([0] * self.storage.n_envs))
+        return self.storage.positions(self.storage.ids_since(0))
 
     def state_dict(self) -> dict[str, NDArray]:
         """Return the priorities, the greatest priority so far, and the number of batches."""

@@ -398,9 +398,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         try:
             storage, extra, priorities = saving.load(path, before)
             self._set_storage(storage)
-            added = int(max(storage.ring_added[: self.n_envs]))
-            self.pos = added % self.buffer_size
-            self.full = added >= self.buffer_size
+            self.pos = storage.added % self.buffer_size
+            self.full = storage.added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self._priority_text:

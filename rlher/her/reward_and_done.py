@@ -35,7 +35,7 @@ REWARD_TOLERANCE = 1e-5
 class RewardStatistics:
     """Statistics of the stored transitions' rewards under their original goals; the fields are JSON values.
 
-    :param observed_per_ring: for each ring of the storage, number of transitions that these statistics include.
+    :param n_observed: of each environment, number of transitions that these statistics include.
     :param values: distinct values of ``compute_reward``. Two values mean a sparse reward, three a dense reward; no more
         values are recorded.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
@@ -43,7 +43,7 @@ class RewardStatistics:
     :param went_on_at_goal: transitions that reached their goal and did not end the episode.
     """
 
-    observed_per_ring: list[int] = field(default_factory=list)
+    n_observed: int = 0
     values: list[float] = field(default_factory=list)
     reward_at_goal: float | None = None
     ended_at_goal: int = 0
@@ -124,12 +124,13 @@ class RewardAndDone:
         take as long as sampling a batch. The goal-independent part of each reward is written into the storage.
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
-        storage = self.storage
-        since = self.statistics.observed_per_ring or [0] * len(storage.ring_added)
+        storage, n_observed = self.storage, self.statistics.n_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
-        if not is_needed or since == storage.ring_added.tolist() or not storage.is_newer(ids, since).any():
+        if not is_needed or n_observed == storage.added:
             return
-        ids = storage.ids_since(since)
+        if n_observed > 0 and not storage.is_newer(ids, n_observed).any():
+            return
+        ids = storage.ids_since(n_observed) if n_observed > 0 else storage.all_ids()
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
@@ -142,7 +143,7 @@ class RewardAndDone:
         storage.rows["goal_independent"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
-        self.statistics.observed_per_ring = storage.ring_added.tolist()
+        self.statistics.n_observed = storage.added
 
     # -------------------------------------------------------------------------- values resolved from statistics
 

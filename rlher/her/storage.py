@@ -10,9 +10,10 @@ transitions are stored. A row contains the desired goal, because an environment 
 ``next_achieved``, the goals achieved after each transition, is a separate array, because virtual goals are read from
 all over the storage. It has the environment's precision, because rewards depend on it.
 
-Each ring gives its transitions serial numbers from 0. The *id* of a transition is its serial number plus
-:data:`IDS_PER_RING` times the index of its ring. Environment i has ring i, and demonstrations have the last ring. So
-consecutive transitions of an episode have consecutive ids. The *position* of a transition in the arrays is its ring's
+Each ring gives its transitions serial numbers from 0. All environments step together, so their newest transitions have
+the same number. The *id* of a transition is its serial number plus :data:`IDS_PER_RING` times the index of its ring.
+Environment i has ring i, and demonstrations have the last ring. So consecutive transitions of an episode have
+consecutive ids. The *position* of a transition in the arrays is its ring's
 start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th episode of a ring,
 counted from 0, has the number ``ring_start + n % ring_size``.
 
@@ -24,7 +25,7 @@ have overwritten the transitions of episode 0. The next episode will get the num
     rows["episode"] 2  2  1                       episode_last_id    -  2  4
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ RING_SHIFT = 40
 IDS_PER_RING = 1 << RING_SHIFT
 """Number of ids reserved for each ring; no ring ever gets as many transitions."""
 
-RING_ARRAYS = ("ring_added", "ring_running")
+RING_ARRAYS = ("ring_running", "ring_newest_episode")
 EPISODE_ARRAYS = ("episode_first_id", "episode_last_id", "episode_last_obs")
 
 Observations = Mapping[str, NDArray]
@@ -97,8 +98,8 @@ class Storage:
     :param layout: types and shapes of a transition.
     :param demonstration_steps: number of transitions of the demonstrations, which :meth:`add_episode` stores in ring
         ``n_envs``. If 0, this ring does not exist.
+    :ivar added: number of transitions that each environment ever added.
     :ivar ring_sizes: for each ring, maximum number of transitions.
-    :ivar ring_added: for each ring, number of transitions ever added.
     :ivar ring_running: for each ring, whether its newest episode is running.
     :ivar ring_newest_episode: for each ring, number of its newest episode.
     :ivar rows: by position, packed rows.
@@ -116,8 +117,8 @@ class Storage:
         sizes = [capacity] * n_envs
         if demonstration_steps > 0:
             sizes.append(demonstration_steps)
+        self.added = 0
         self.ring_sizes = np.array(sizes, np.int64)
-        self.ring_added = np.zeros(len(sizes), np.int64)
         self.ring_running = np.zeros(len(sizes), dtype=bool)
         self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
         self.ring_newest_episode = self.ring_starts - 1  # no episode yet
@@ -165,34 +166,38 @@ class Storage:
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
-        positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._append(env, self.added) for env in range(self.n_envs)], np.int64)
+        self.added += 1
         rows["episode"] = episodes = self.ring_newest_episode[: self.n_envs]
         self.rows.put(positions, rows)
         self.episode_last_obs.put(episodes, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
         self.ring_running[: self.n_envs][done] = False
 
-    def add_episode(self, ring: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
-        """Store a whole episode of T steps; T is at most the ring's size.
+    def add_episode(
+        self, ring: int, first_serial: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray
+    ) -> None:
+        """Store a whole episode of T steps in a ring. ``added`` does not change.
 
         :param ring: number of the environment, or ``n_envs`` for the demonstrations.
+        :param first_serial: serial number of the episode's first transition.
         :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
         self.ring_running[ring] = False
-        positions = [self._append(ring) for _ in range(len(rows))]
+        positions = [self._append(ring, first_serial + step) for step in range(len(rows))]
         rows["episode"] = self.ring_newest_episode[ring]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
         self.episode_last_obs[self.ring_newest_episode[ring]] = last_obs
         self.ring_running[ring] = False
 
-    def _append(self, ring: int) -> int:
+    def _append(self, ring: int, serial: int) -> int:
         """Reserve the position of a new transition in the running episode, or in a new episode if none is running.
 
         The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
         """
-        serial, size, start = int(self.ring_added[ring]), int(self.ring_sizes[ring]), int(self.ring_starts[ring])
+        size, start = int(self.ring_sizes[ring]), int(self.ring_starts[ring])
         new_id = ring * IDS_PER_RING + serial
         position = start + serial % size
         if serial >= size:
@@ -205,7 +210,6 @@ class Storage:
             self.episode_first_id[self.ring_newest_episode[ring]] = new_id
             self.ring_running[ring] = True
         self.episode_last_id[self.ring_newest_episode[ring]] = new_id
-        self.ring_added[ring] = serial + 1
         return position
 
     def truncate_running(self, terminated: bool = False) -> None:
@@ -213,68 +217,60 @@ class Storage:
 
         :param terminated: whether to store the last step as terminal; otherwise it is stored as a time-out.
         """
-        self.rows["terminated"][self._newest_positions(np.flatnonzero(self.ring_running))] |= terminated
+        last_ids = self.episode_last_id[self.ring_newest_episode[self.ring_running]]
+        self.rows["terminated"][self.positions(last_ids)] |= terminated
         self.ring_running[:] = False
 
     def clear(self) -> None:
         """Remove all transitions except the demonstrations."""
-        self.ring_added[: self.n_envs] = 0
+        self.added = 0
         self.ring_running[:] = False
 
     # ----------------------------------------------------------------------------------------------- reading
 
     @property
-    def n_transitions(self) -> int:
-        """Number of stored transitions of all environments, without demonstrations."""
-        return sum(self._counts.tolist()[: self.n_envs])
+    def stored(self) -> int:
+        """Number of stored transitions of each environment."""
+        return min(self.added, self.capacity)
 
     @property
-    def _counts(self) -> NDArray[np.int64]:
-        """For each ring, number of stored transitions."""
-        return np.minimum(self.ring_added, self.ring_sizes)
+    def n_transitions(self) -> int:
+        """Number of stored transitions of all environments, without demonstrations."""
+        return self.n_envs * self.stored
 
-    def ids(self, ring: int, since: int = 0) -> Ids:
-        """Return the ids of a ring's transitions, the oldest first.
+    def ids(self, env: int, since: int = 0) -> Ids:
+        """Return the ids of an environment's transitions, the oldest first.
 
         :param since: leave out transitions with a smaller serial number.
         """
-        oldest = max(self.ring_added[ring] - self.ring_sizes[ring], since)
-        return ring * IDS_PER_RING + np.arange(oldest, self.ring_added[ring])
+        return env * IDS_PER_RING + np.arange(max(self.added - self.stored, since), self.added)
 
-    def ids_since(self, serials: Iterable[int]) -> Ids:
-        """Return the ids of the transitions whose serial numbers are at least these.
-
-        :param serials: one serial number for each of the first rings; the other rings are left out.
-        """
-        return np.concatenate([self.ids(ring, serial) for ring, serial in enumerate(serials)])
+    def ids_since(self, since: int) -> Ids:
+        """Return the ids of all environments' transitions whose serial numbers are at least ``since``."""
+        return np.concatenate([self.ids(env, since) for env in range(self.n_envs)])
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
-        return self.ids_since([0] * len(self.ring_sizes))
+        demonstrations = self.n_envs * IDS_PER_RING + np.arange(self.demonstration_steps)
+        return np.concatenate([self.ids_since(0), demonstrations])
 
-    def episodes(self, ring: int) -> NDArray[np.int64]:
-        """Return the episodes of a ring's transitions, the oldest first."""
-        if self.ring_added[ring] == 0:
+    def episodes(self, env: int) -> NDArray[np.int64]:
+        """Return the episodes of an environment's transitions, the oldest first."""
+        if self.added == 0:
             return np.zeros(0, np.int64)
-        start, size = self.ring_starts[ring], self.ring_sizes[ring]
-        oldest_serial = max(self.ring_added[ring] - size, 0)
-        oldest = self.rows["episode"][start + oldest_serial % size]
-        count = (self.ring_newest_episode[ring] - oldest) % size + 1
+        start, size = self.ring_starts[env], self.capacity
+        oldest = self.rows["episode"][start + (self.added - self.stored) % size]
+        count = (self.ring_newest_episode[env] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of all environments; the storage must not be empty."""
-        if self.n_envs == 1:  # a shortcut for the usual case, which takes a third of the time
-            added = int(self.ring_added[0])
-            stored = min(added, self.capacity)
-            return added - stored + (rng.random(count) * stored).astype(np.int64)
-        counts = self._counts[: self.n_envs]
-        ends = np.cumsum(counts)
-        index = (rng.random(count) * ends[-1]).astype(np.int64)  # three times as fast as rng.integers
-        env = np.searchsorted(ends, index, side="right")
-        oldest_ids = np.arange(self.n_envs) * IDS_PER_RING + self.ring_added[: self.n_envs] - counts
-        first_indices = ends - counts
-        return index + (oldest_ids - first_indices)[env]
+        stored = self.stored
+        index = (rng.random(count) * (self.n_envs * stored)).astype(np.int64)  # three times as fast as rng.integers
+        if self.n_envs == 1:  # a shortcut for the usual case
+            return index + (self.added - stored)
+        env, offset = np.divmod(index, stored)
+        return env * IDS_PER_RING + (self.added - stored) + offset
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
@@ -287,28 +283,22 @@ class Storage:
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
         return self.ring_starts.take(ring) + serial % self.ring_sizes.take(ring)
 
-    def _newest_positions(self, rings: NDArray[np.int64]) -> Positions:
-        """Return the positions of the newest transitions of these rings; no ring may be empty."""
-        return self.positions(rings * IDS_PER_RING + self.ring_added[rings] - 1)
-
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
         env, offset = np.divmod(positions, self.capacity)  # the rings of the environments come first
-        newest = self.ring_added[env] - 1
+        newest = self.added - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
         return env * IDS_PER_RING + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
         ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        exists = (ring >= 0) & (ring < len(self.ring_sizes))
-        ring = np.where(exists, ring, 0)
-        added = self.ring_added[ring]
-        return exists & (serial < added) & (serial >= added - self.ring_sizes[ring])
+        of_env = (ring >= 0) & (ring < self.n_envs) & (serial < self.added) & (serial >= self.added - self.stored)
+        return of_env | self.is_demonstration(ids) & (serial < self.demonstration_steps)
 
-    def is_newer(self, ids: Ids, serials: Sequence[int]) -> NDArray[np.bool_]:
-        """Return whether the serial numbers of these ids are at least ``serials[ring]``."""
-        return ids & (IDS_PER_RING - 1) >= np.take(serials, ids >> RING_SHIFT)
+    def is_newer(self, ids: Ids, serial: int) -> NDArray[np.bool_]:
+        """Return (n,) whether transitions are of an environment and their serial numbers at least ``serial``."""
+        return (ids & (IDS_PER_RING - 1) >= serial) & ~self.is_demonstration(ids)
 
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return whether these ids belong to demonstrations."""
@@ -335,11 +325,12 @@ class Storage:
         positions = self.positions(self.all_ids())
         arrays = {
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
+            "added": np.array(self.added),
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
-        arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
         arrays |= {name: getattr(self, name) for name in RING_ARRAYS}
+        arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
         return arrays | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
     @classmethod
@@ -350,6 +341,7 @@ class Storage:
         """
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         storage = cls(capacity, n_envs, layout, demonstration_steps)
+        storage.added = int(arrays["added"])
         for name in RING_ARRAYS:
             storage._fill(name, np.arange(len(storage.ring_sizes)), arrays[name])
         positions = storage.positions(storage.all_ids())
@@ -357,8 +349,6 @@ class Storage:
         storage._fill("next_achieved", positions, arrays["next_achieved"])
         for name in EPISODE_ARRAYS:
             storage._fill(name, arrays["episodes"], arrays[name])
-        rings = np.flatnonzero(storage.ring_added)
-        storage.ring_newest_episode[rings] = storage.rows["episode"][storage._newest_positions(rings)]
         return storage
 
     def _fill(self, name: str, indices: NDArray, values: NDArray) -> None:
