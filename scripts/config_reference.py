@@ -94,7 +94,7 @@ def table(items: dict[str, Field], is_of_run: bool = True) -> str:
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "experiment" if item.metadata["identifies_experiment"] else "runtime" if is_of_run else "–"
+        kind = "experiment" if item.metadata["is_param"] else "runtime" if is_of_run else "–"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 

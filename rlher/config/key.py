@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
-Purpose = Literal["identifies_experiment", "separates_agents", "in_recipe", "fixed_on_resume"]
+Purpose = Literal["separates_agents", "in_recipe", "fixed_on_resume"]
 """The :class:`KeyRules` that say what the value of a key matters for."""
 
 Values = Mapping[str, Any]
@@ -34,8 +34,6 @@ class KeyRules(TypedDict, total=False):
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
     :param command_line_only: a recipe file must not set the key.
-    :param identifies_experiment: runs of one experiment have the same value, see
-        :func:`rlher.run.lookup.find_run_of_experiment`.
     :param separates_agents: runs with different values are different agents, each with its own learning curve.
     :param in_recipe: ``rlher optimize`` writes the value into its recipe.
     :param fixed_on_resume: a resumed run keeps the value.
@@ -51,7 +49,6 @@ class KeyRules(TypedDict, total=False):
     positional: bool
     may_name_code: bool
     command_line_only: bool
-    identifies_experiment: bool
     separates_agents: bool
     in_recipe: bool
     fixed_on_resume: bool
@@ -64,15 +61,17 @@ def setting(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), False), **rules})
+    return _declare(default, {"text": text, "is_param": False, **dict.fromkeys(get_args(Purpose), False), **rules})
 
 
 def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
+    Runs with the same values of all parameters are repetitions of one experiment.
+
     :param rules: False for a :data:`Purpose` for which the value does not matter.
     """
-    return _declare(default, {"text": text, **dict.fromkeys(get_args(Purpose), True), **rules})
+    return _declare(default, {"text": text, "is_param": True, **dict.fromkeys(get_args(Purpose), True), **rules})
 
 
 code_param = functools.partial(param, may_name_code=True)
@@ -144,15 +143,16 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def values_with(config: Any, *purposes: Purpose) -> dict[str, Any]:
+def values_with(config: Any, *flags: Purpose | Literal["is_param"]) -> dict[str, Any]:
     """Return the values of the keys that have at least one of these :data:`Purpose`, by dotted key.
 
+    :param flags: ``"is_param"`` stands for all keys that :func:`param` declared.
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if any(field.metadata[purpose] for purpose in purposes)
+        if any(field.metadata[flag] for flag in flags)
     }
 
 

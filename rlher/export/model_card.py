@@ -49,7 +49,7 @@ def model_card(
         **files,
         command="\n".join(read_commands(run.folder)),
         versions=_versions(run),
-        settings=dump_yaml(unflatten(values_with(config, "identifies_experiment"))),
+        settings=dump_yaml(unflatten(values_with(config, "is_param"))),
     )
 
 

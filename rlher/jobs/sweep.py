@@ -201,7 +201,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
         run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
-        kept = runs.setdefault(repr((logs, values_with(single_config, "identifies_experiment"))), run)
+        kept = runs.setdefault(repr((logs, values_with(single_config, "is_param"))), run)
         if kept is not run:
             warn(f"left out {name}: the same experiment as {kept.name}.")
     return list(runs.values())
@@ -225,6 +225,6 @@ def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
     with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resume_run locks the folder again
         pass
-    kept = values_with(config, "identifies_experiment", "fixed_on_resume")
+    kept = values_with(config, "is_param", "fixed_on_resume")
     changes = {key: value for key, value in flat_values(config).items() if key not in kept} | {"run": str(folder)}
     return resume_run(resume_config(changes), command_line)

@@ -88,8 +88,8 @@ def find_run_of_experiment(config: TrainConfig) -> Path | None:
 
     Of several runs, return the finished run, or else the run that was started last.
     """
-    values = values_with(config, "identifies_experiment")
-    defaults = values_with(config.defaults(), "identifies_experiment")
+    values = values_with(config, "is_param")
+    defaults = values_with(config.defaults(), "is_param")
 
     def is_same(folder: Path) -> bool:
         recorded = run_folder.read_metadata(folder).get("experiment")

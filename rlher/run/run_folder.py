@@ -176,7 +176,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         write_text(folder / COMMAND_FILE, command_line + "\n")
-        write_json(folder / METADATA_FILE, describe_run(config, values_with(composed, "identifies_experiment")))
+        write_json(folder / METADATA_FILE, describe_run(config, values_with(composed, "is_param")))
         # Write the config last: once it exists, `rlher resume` in another terminal finds the run. The caller locks the
         # run at once.
         run.write_config()

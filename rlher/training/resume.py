@@ -138,9 +138,7 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
     # first start, such as null or auto; the config holds the resolved ones.
     fixed = values_with(run.config, "fixed_on_resume")
-    new_values = {
-        key: value for key, value in values_with(run.config, "identifies_experiment").items() if key not in fixed
-    }
+    new_values = {key: value for key, value in values_with(run.config, "is_param").items() if key not in fixed}
     meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}
     meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA_FILE, meta)

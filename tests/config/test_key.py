@@ -23,7 +23,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 def test_an_experiment_leaves_out_what_a_purpose_ignores() -> None:
     fixed = values_with(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})), "fixed_on_resume")
     assert fixed["env.kwargs"] == {"1": [2, 3]}
-    found = values_with(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "identifies_experiment")
+    found = values_with(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})), "is_param")
     assert found["env.kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo.gamma", "checkpoint.freq", "eval.episodes", "engine.precision"} <= set(found)
     machine, output = {"device", "threads", "vec_env", "engine.compile"}, {"logs", "json", "tensorboard", "progress"}
