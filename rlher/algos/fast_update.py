@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,28 +17,6 @@ from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by name in the log."""
-
-
-UPDATE_METHODS = (
-    "setup_update",
-    "update",
-    "update_critics",
-    "update_actor",
-    "update_targets",
-    "update_ent_coef",
-    "act",
-    "loss",
-    "critic_loss",
-    "actor_loss",
-    "target_q_values",
-    "q_values",
-    "actor_q_values",
-    "aggregate_q_values",
-    "clamp_target_q",
-    "complete_batch",
-    "action_and_log_prob",
-)
-"""Methods of the algorithms that only the fast update calls. A user's class may override them."""
 
 
 class UpdateBatch(NamedTuple):
@@ -94,11 +73,11 @@ class FastAlgorithm(RolloutAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
+    unsaved = (*RolloutAlgorithm.unsaved, "fast")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
-    optimizers: list[th.optim.Optimizer]
-    """The optimizers whose learning rate follows the schedule."""
-    _reads_only_vectors = False
+    fast: Any = None
+    """What :meth:`setup_update` returned; None if Stable-Baselines3's ``train`` is used."""
 
     def __init__(
         self,
@@ -115,8 +94,11 @@ class FastAlgorithm(RolloutAlgorithm):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def setup_update(self) -> None:
-        """Set ``optimizers`` and the attributes that ``update`` needs. They are not saved with a model."""
+    def setup_update(self) -> SimpleNamespace:
+        """Return what ``update`` needs besides the networks, for the attribute ``fast``. It is not saved with a model.
+
+        Its ``optimizers`` are those whose learning rate follows the schedule.
+        """
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -145,19 +127,19 @@ class FastAlgorithm(RolloutAlgorithm):
             if unusable := self._options_that_need_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
-        saved = set(vars(self))
+        self.fast = self.setup_update()
         policy_network = networks[0]  # the actor, or the Q network
-        self.feature_fn = make_feature_fn(policy_network)
-        self._reads_only_vectors = vector_keys(policy_network) is not None
-        self.setup_update()
-        self.unsaved = [*self.unsaved, "unsaved", *(vars(self).keys() - saved)]
+        self.fast.feature_fn = make_feature_fn(policy_network)
+        self.fast.reads_only_vectors = vector_keys(policy_network) is not None
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name) for name in self.loss_options}
         ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
-        methods = {name: getattr(type(self), name) for name in UPDATE_METHODS if hasattr(self, name)}
-        ignored += [name for name, method in methods.items() if not method.__module__.startswith("rlher.")]
+        classes = [cls for cls in type(self).__mro__ if issubclass(cls, FastAlgorithm)]
+        own = {name for cls in classes if cls.__module__.startswith("rlher.") for name in vars(cls)}
+        overridden = {name for cls in classes if not cls.__module__.startswith("rlher.") for name in vars(cls)}
+        ignored += sorted(name for name in own & overridden if not hasattr(RolloutAlgorithm, name))
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
@@ -167,7 +149,7 @@ class FastAlgorithm(RolloutAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self.optimizers)
+        self._update_learning_rate(self.fast.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -185,9 +167,9 @@ class FastAlgorithm(RolloutAlgorithm):
     def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self.feature_fn(samples.observations),
+            obs=self.fast.feature_fn(samples.observations),
             actions=samples.actions,
-            next_obs=self.feature_fn(samples.next_observations),
+            next_obs=self.fast.feature_fn(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
@@ -209,10 +191,10 @@ class FastAlgorithm(RolloutAlgorithm):
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time if all keys are vectors."""
-        if not self._reads_only_vectors:
+        if self.fast is None or not self.fast.reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self.feature_fn(observation)
+            features = self.fast.feature_fn(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:

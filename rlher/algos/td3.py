@@ -1,5 +1,6 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import stable_baselines3
@@ -30,13 +31,14 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         self.action_l2, self.target_policy_noise_schedule = action_l2, target_policy_noise_schedule
         super().__init__(*args, **kwargs)
 
-    def setup_update(self) -> None:
-        """Batch the critics' weights, create the fused optimizers, and collect the target actor's parameters."""
-        super().setup_update()
-        self.target_actor_params: list[th.Tensor] = list(self.actor_target.parameters())
+    def setup_update(self) -> SimpleNamespace:
+        """Add the target actor's parameters, and the schedule of the noise in the target actions."""
+        fast = super().setup_update()
+        fast.target_actor_params = list(self.actor_target.parameters())
         kind = self.target_policy_noise_schedule
         schedule = make_schedule(kind, self.target_policy_noise, key="target_policy_noise_schedule")
-        self.target_policy_noise_fn = FloatSchedule(schedule)
+        fast.target_policy_noise_fn = FloatSchedule(schedule)
+        return fast
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
@@ -49,7 +51,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
-        deviation = self.target_policy_noise_fn(self._current_progress_remaining)
+        deviation = self.fast.target_policy_noise_fn(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
         return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))
 
@@ -80,12 +82,12 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def update_targets(self) -> None:
         """Move the target critics and the target actor towards their networks."""
         super().update_targets()
-        polyak_update(self.actor_params, self.target_actor_params, self.tau)
+        polyak_update(self.fast.actor_params, self.fast.target_actor_params, self.tau)
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
         super().pretrain(updates, batch_size)
-        polyak_update(self.actor_params, self.target_actor_params, 1.0)
+        polyak_update(self.fast.actor_params, self.fast.target_actor_params, 1.0)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""

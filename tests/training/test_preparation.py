@@ -83,13 +83,13 @@ class OwnActions(SAC):
 
 def test_what_works_without_the_fast_update_is_not_refused() -> None:
     config = slow_config()
-    with prepare(replace(config, algo=replace(config.algo, model=f"{__name__}:OwnActions"))) as setup:
+    with prepare(replace(config, algo=replace(config.algo, model_class=f"{__name__}:OwnActions"))) as setup:
         assert type(setup.model) is OwnActions
 
 
 @pytest.mark.parametrize(
     ("section", "option"),
-    [("her", {"priority": "td_error"}), ("algo", {"model": f"{__name__}:OwnTargets"})],
+    [("her", {"priority": "td_error"}), ("algo", {"model_class": f"{__name__}:OwnTargets"})],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()
