@@ -73,7 +73,6 @@ class FastAlgorithm(RolloutAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
-    unsaved = (*RolloutAlgorithm.unsaved, "fast")
     loss_options: ClassVar[dict[str, Any]] = {}
     """Arguments that change the losses, with the values at which they have no effect."""
     fast: Any = None
@@ -116,6 +115,9 @@ class FastAlgorithm(RolloutAlgorithm):
         raise NotImplementedError
 
     # --------------------------------------------------------------------------------------------- training
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "fast"]
 
     def _setup_model(self) -> None:
         super()._setup_model()

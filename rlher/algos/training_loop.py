@@ -1,6 +1,6 @@
 """The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -41,8 +41,6 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         need :class:`~rlher.envs.relay.RelayGoals`.
     """
 
-    unsaved: Sequence[str] = ("normalizer", "random_action_source", "updates_due")
-    """Attributes that are not saved with a model, because its setup makes them."""
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
@@ -81,7 +79,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), *self.unsaved]
+        return [*super()._excluded_save_params(), "normalizer", "random_action_source", "updates_due"]
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
@@ -199,7 +197,7 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones."""
         obs: Any = self._last_obs
-        if self.relay_probability > 0:
+        if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
             self._last_obs = with_relay_goals(obs, self.relay_probability, self.relay_distance)
         actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         self._last_obs = obs
