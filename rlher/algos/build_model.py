@@ -27,6 +27,7 @@ from rlher.her import HerReplayBuffer
 
 OTHER_ARGUMENTS = (
     "n_steps",
+    "replay_buffer_class",
     "replay_buffer_kwargs",
     "seed",
     "device",
@@ -35,6 +36,8 @@ OTHER_ARGUMENTS = (
     "bf16",
     "bc_weight",
     "q_filter",
+    "relay_probability",
+    "relay_distance",
 )
 """Arguments of the algorithms that keys of other config sections set."""
 
@@ -148,9 +151,10 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         by_name["action_noise"] = noise if algo.action_noise else None
     for name in algo.kwargs:  # the buffer and the target bounds would not use these values
         if hasattr(algo, name) or name in OTHER_ARGUMENTS:
-            keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name] or ["keys of her and engine"]
-            raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0]} instead.")
-    return by_name | {"policy_kwargs": _policy_arguments(config, venv.observation_space)} | arguments | algo.kwargs
+            keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name]
+            raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
+    by_name["policy_kwargs"] = _policy_arguments(config, venv.observation_space)
+    return {**by_name, **arguments, **algo.kwargs}
 
 
 def _policy_arguments(config: TrainConfig, observation_space: spaces.Space) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
-from rlher.run.run_folder import EVALUATIONS_FILE, locked, read_result, safe_name
+from rlher.run.run_folder import EVALUATIONS_FILE, read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.train import JOB_MODULES, train_run
@@ -223,8 +223,6 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
 
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
-    with locked(folder, UNLOCK_TIMEOUT):  # released at once, because resume_run locks the folder again
-        pass
     kept = values_with(config, "is_param", "fixed_on_resume")
-    changes = {key: value for key, value in flat_values(config).items() if key not in kept} | {"run": str(folder)}
-    return resume_run(resume_config(changes), command_line)
+    changes = {key: value for key, value in flat_values(config).items() if key not in kept}
+    return resume_run(resume_config({**changes, "run": str(folder)}), command_line, UNLOCK_TIMEOUT)

@@ -43,11 +43,12 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     return compose_resume(run.config, {**values, "run": str(run.folder)})
 
 
-def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunResult]:
+def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.0) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: with the run's folder and its own keys, some of them changed; code that it names is trusted.
     :param command_line: the command line, for the run folder.
+    :param lock_timeout: seconds to wait for another process that is training the run.
     :return: the run with its new config, and its result.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
@@ -57,7 +58,7 @@ def resume_run(config: ResumeConfig, command_line: str) -> tuple[RunFolder, RunR
     from rlher.training.trainer import Trainer
 
     folder, new_config = Path(str(config.run)), config.for_run()
-    with run_folder.locked(folder):
+    with run_folder.locked(folder, lock_timeout):
         recorded = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():
             if not path.is_dir():
@@ -138,7 +139,11 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
     # first start, such as null or auto; the config holds the resolved ones.
     fixed = values_with(run.config, "fixed_on_resume")
-    new_values = {key: value for key, value in values_with(run.config, "is_param").items() if key not in fixed}
-    meta["experiment"] = {**(meta.get("experiment") or {}), **new_values}
-    meta["resumed"] = [*(before if isinstance(before, list) else []), {"at": now, "timesteps": done}]
+    experiment = dict(meta.get("experiment") or {})
+    for key, value in values_with(run.config, "is_param").items():
+        if key not in fixed:
+            experiment[key] = value
+    resumes = list(before) if isinstance(before, list) else []
+    meta["experiment"] = experiment
+    meta["resumed"] = [*resumes, {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA_FILE, meta)
