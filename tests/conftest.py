@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from rlher.core.startup import WORKER_MODULES
 from rlher.core.workers import start_fork_server
-from rlher.training.train import WORKER_MODULES
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,6 +22,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
+from rlher.core.startup import SEARCH_MODULES
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import display_path, output_file
 from rlher.evaluation.metrics import format_summary
@@ -29,10 +30,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train import JOB_MODULES, train_run
-
-SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
-"""Modules that the workers of a search import."""
+from rlher.training.train import train_run
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""

@@ -24,6 +24,7 @@ from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import read_text_or_empty
+from rlher.core.startup import JOB_MODULES
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.jobs.job_pool import JobPool, run_jobs
@@ -33,7 +34,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS_FILE, read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train import JOB_MODULES, train_run
+from rlher.training.train import train_run
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""

@@ -12,6 +12,7 @@ from rlher.config.training import ResumeConfig, TrainConfig
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
+from rlher.core.startup import start_fork_server_of_run
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -26,7 +27,6 @@ from rlher.run.run_folder import (
 )
 from rlher.training import checkpoint_folder
 from rlher.training.messages import print_header
-from rlher.training.train import start_fork_server_if_needed
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
@@ -53,7 +53,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
-    start_fork_server_if_needed(config)
+    start_fork_server_of_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

@@ -1,25 +1,14 @@
-"""Start a training run: what the command, the Python API, sweeps and searches call.
-
-The fork server imports for seconds, and so does this process. Neither this module nor :mod:`rlher.training.resume`
-imports torch before the server is started, so that both import at the same time.
-"""
+"""Start a training run: what the command, the Python API, sweeps and searches call."""
 
 import shutil
 
 from rlher.config.training import TrainConfig
-from rlher.core.machine import available_cores
-from rlher.core.workers import start_fork_server
+from rlher.core.startup import start_fork_server_of_run
 from rlher.evaluation.metrics import OnEvaluation
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
-
-WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the workers of a run import."""
-
-JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.stats")
-"""What the workers of a sweep import, which train runs."""
 
 
 def train_run(
@@ -33,7 +22,7 @@ def train_run(
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
     """
-    start_fork_server_if_needed(config)
+    start_fork_server_of_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 
@@ -47,9 +36,3 @@ def train_run(
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise
             return run, trainer.run_to_end()
-
-
-def start_fork_server_if_needed(config: TrainConfig) -> None:
-    """Start the fork server if a run has worker processes."""
-    if config.threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
-        start_fork_server(WORKER_MODULES)

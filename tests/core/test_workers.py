@@ -11,9 +11,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from rlher.cli.commands import SEARCH_MODULES
 from rlher.core import workers
 from rlher.core.errors import DamagedFile, RunError, UserError
+from rlher.core.startup import SEARCH_MODULES
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
 
 
