@@ -13,6 +13,7 @@ from same_run import differences
 
 from rlher.training.evaluator import Evaluator
 from tests.conftest import TINY, mounted
+from tests.support.tiers import slow_except
 
 ENV = ("env=BitFlipping-v0", "env.kwargs.n_bits=4")
 RUN = ("train", "algo=dqn", *ENV, "recipe=null", *TINY, "total_timesteps=200", "eval.freq=40")
@@ -61,7 +62,7 @@ def test_a_disk_that_fills_up_in_training_leaves_existing_files_intact(rlher, di
     assert rlher("evaluate", str(run), "--episodes", "2").code == 0
 
 
-@pytest.mark.parametrize(("steps", "free"), [(100, 0), (20, 30_000)])
+@pytest.mark.parametrize(("steps", "free"), [(20, 30_000)])
 def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps, steps: int, free: int) -> None:
     run = disk / "logs/dqn/BitFlipping-v0_1"
     at_env_steps(run, {steps: lambda: fill(disk, free)})
@@ -108,7 +109,7 @@ def test_nothing_is_said_if_the_reader_of_stdout_has_ended(tmp_path: Path) -> No
     assert shell(tmp_path, "| true", "list", "envs").stderr == ""
 
 
-@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("call", slow_except([3], [1, 2, 3]))
 def test_a_best_model_that_cannot_be_written_fails_the_run(rlher, monkeypatch, call: int) -> None:
     """It is resumed exactly, whether that happens in an evaluation or, with the last call, in the end."""
     calls, write = [], Evaluator.write_best_model
