@@ -13,9 +13,9 @@ all over the storage. It has the environment's precision, because rewards depend
 Each ring gives its transitions serial numbers from 0. All environments step together, so their newest transitions have
 the same number. The *id* of a transition is its serial number plus :data:`IDS_PER_RING` times the index of its ring.
 Environment i has ring i, and demonstrations have the last ring. So consecutive transitions of an episode have
-consecutive ids. The *position* of a transition in the arrays is its ring's
-start plus the serial number modulo the ring's size. Episodes are numbered in the same way: the n-th episode of a ring,
-counted from 0, has the number ``ring_start + n % ring_size``.
+consecutive ids. The *position* of a transition in the arrays is its ring's start plus the serial number modulo the
+ring's size. Episodes are numbered in the same way: the n-th episode of a ring, counted from 0, has the number
+``ring_start + n % ring_size``.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
 have overwritten the transitions of episode 0. The next episode will get the number 0::
