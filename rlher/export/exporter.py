@@ -224,9 +224,8 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     if env.action_repeat > 1:
         classes.append(["wrappers:ActionRepeat", {"times": env.action_repeat, "last_reward": False}])
     if env.relay.enabled:
-        relay = env.relay
-        kwargs = {"hand": relay.hand, "origin": relay.origin, "reach_threshold": relay.reach_threshold}
-        classes.append(["relay:RelayGoals", {**kwargs, "rewards": env.reward_range}])
+        arguments = {name: getattr(env.relay, name) for name in ("hand", "origin", "reach_threshold")}
+        classes.append(["relay:RelayGoals", {**arguments, "rewards": env.reward_range}])
     return {
         "env": env.id.rpartition(":")[2],
         "modules": [name for name in modules if name.partition(".")[0] != "rlher"],

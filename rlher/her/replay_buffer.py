@@ -296,7 +296,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         storage = self.storage
         if n_original_goals < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.update_statistics(ids[n_original_goals:] + self.n_steps - 1)
+            self.reward_and_done.observe_new_transitions(ids[n_original_goals:] + self.n_steps - 1)
 
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)

@@ -117,7 +117,7 @@ class RewardAndDone:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def update_statistics(self, ids: Ids) -> None:
+    def observe_new_transitions(self, ids: Ids) -> None:
         """If some of these (n,) transitions are new, update the statistics and split the rewards.
 
         All transitions stored since the last call are processed together, because processing them one by one would
