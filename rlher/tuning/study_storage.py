@@ -9,10 +9,12 @@ import warnings
 from pathlib import Path
 
 import optuna
+import tenacity
 from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage, RetryHeartbeatStaleTrialCallback, get_storage
 from optuna.study import Study
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import Values, changed_values
 from rlher.core.errors import UserError, first_line, pip_install
@@ -49,8 +51,14 @@ def open_storage(storage: str | None, folder: Path, heartbeat: int) -> BaseStora
         url = url.set(drivername="postgresql+psycopg")  # the driver that the extra installs
     # SQLite waits this long for writes of other processes, and PostgreSQL for the server.
     limits = {"sqlite": {"timeout": 60}, "postgresql": {"connect_timeout": 10}}
+    create = tenacity.retry(  # of two commands that create the tables at once, one fails
+        retry=tenacity.retry_if_exception_type(SQLAlchemyError),
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_random(0.2, 1.0),
+        reraise=True,
+    )(RDBStorage)
     try:
-        database = RDBStorage(
+        database = create(
             url.render_as_string(hide_password=False),
             engine_kwargs={"pool_pre_ping": True, "connect_args": limits.get(url.get_backend_name(), {})},
             heartbeat_interval=heartbeat,

@@ -3,7 +3,7 @@
 import multiprocessing
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,16 @@ def test_one_of_two_commands_creates_the_study(tmp_path: Path, monkeypatch: pyte
         opened = list(threads.map(lambda storage: open_study(storage, "mine", {"n": 1}, {"x": 3.0}), storages))
     assert sorted(created for _, created in opened) == [False, True]
     assert [len(study.trials) for study, _ in opened] == [1, 1]
+
+
+def test_commands_may_create_the_database_at_once(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(4, multiprocessing.get_context("forkserver")) as pool:
+        opened = [pool.submit(_open, tmp_path) for _ in range(4)]
+    assert [each.result() for each in opened] == [None] * 4
+
+
+def _open(folder: Path) -> None:
+    open_storage(None, folder, 30)
 
 
 def test_study_whose_command_died_while_it_created_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,14 +55,22 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     of_living_command, of_dead_command = (study.ask(runner.space) for _ in range(2))
     for trial in (of_living_command, of_dead_command):
         study._storage.record_heartbeat(trial._trial_id)
-    for _ in range(8):
-        jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    for _ in range(12):
         assert not list(jobs.next_jobs(0))
         time.sleep(0.5)
         study._storage.record_heartbeat(of_living_command._trial_id)
     assert [trial.state for trial in study.trials] == [TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING]
     assert study.trials[2].params == study.trials[1].params
     assert count_unstarted(study, TOTAL) == TOTAL - 1
+
+
+def test_a_trial_whose_command_died_before_its_first_heartbeat_runs_again(tmp_path: Path) -> None:
+    study, runner = new_study(tmp_path, heartbeat=1)
+    study.ask(runner.space)
+    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    wait_for(lambda: list(jobs.next_jobs(0)) or study.trials[0].state is TrialState.FAIL)
+    assert study.trials[1].state is TrialState.WAITING
 
 
 def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
