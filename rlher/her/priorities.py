@@ -309,7 +309,11 @@ class SumTree:
     def __init__(self, size: int) -> None:
         self.depth = (size - 1).bit_length()
         self.sums = np.zeros(2 << self.depth)
-        self.leaves = self.sums[1 << self.depth :]
+
+    @property
+    def leaves(self) -> NDArray[np.float64]:
+        """The values, a view of ``sums``. It is no attribute, because unpickled views are copies."""
+        return self.sums[1 << self.depth :]
 
     @property
     def total(self) -> float:

@@ -1,6 +1,7 @@
 """Which transitions are drawn, and how often."""
 
 import itertools
+import pickle
 import re
 
 import numpy as np
@@ -170,6 +171,12 @@ def test_energy_is_ranked_against_the_mean_of_the_episodes_held(still):
     expected = 100 / (100 + 2 * 0.2 * 100 / 102)
     assert abs(share - expected) < 0.002
     assert (drawn < 2).any(), "still episodes keep their floor"
+
+
+def test_an_unpickled_tree_is_whole():
+    tree = pickle.loads(pickle.dumps(SumTree(5)))
+    tree.set(np.arange(5), 2.0)
+    assert tree.total == tree.leaves.sum() == 10
 
 
 def test_energy_with_a_height_counts_gains_only():
