@@ -1,5 +1,6 @@
 """The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
+import inspect
 from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -138,13 +139,20 @@ class FastAlgorithm(RolloutAlgorithm):
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name) for name in self.loss_options}
         ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
-        classes = [cls for cls in type(self).__mro__ if issubclass(cls, FastAlgorithm)]
-        own = {name for cls in classes if cls.__module__.startswith("rlher.") for name in vars(cls)}
-        overridden = {name for cls in classes if not cls.__module__.startswith("rlher.") for name in vars(cls)}
-        ignored += sorted(name for name in own & overridden if not hasattr(RolloutAlgorithm, name))
+        for name in self._methods_of_fast_update():
+            definer = next(cls for cls in type(self).__mro__ if name in vars(cls))
+            if not definer.__module__.startswith("rlher."):
+                ignored.append(name)
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
+
+    @classmethod
+    def _methods_of_fast_update(cls) -> list[str]:
+        """Return the names of the methods that only the fast update calls. A user's class may override them."""
+        own = [base for base in cls.__mro__ if issubclass(base, FastAlgorithm) and base.__module__.startswith("rlher.")]
+        names = {name for base in own for name, member in vars(base).items() if inspect.isfunction(member)}
+        return sorted(name for name in names if not hasattr(RolloutAlgorithm, name))
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import stable_baselines3
@@ -75,6 +75,19 @@ class OwnTargets(SAC):
         """Leave the target networks as they are."""
 
 
+class Mixin:
+    """Overrides a part of the fast update, too."""
+
+    def actor_loss(self, batch: Any) -> Any:
+        """Return no loss."""
+
+
+class Mixed(Mixin, SAC):
+    """Overrides it by a class that is no algorithm."""
+
+    loss_options: ClassVar = {**SAC.loss_options}
+
+
 class OwnActions(SAC):
     """Overrides methods that SB3 calls, too."""
 
@@ -89,7 +102,10 @@ def test_what_works_without_the_fast_update_is_not_refused() -> None:
 
 @pytest.mark.parametrize(
     ("section", "option"),
-    [("her", {"priority": "td_error"}), ("algo", {"model_class": f"{__name__}:OwnTargets"})],
+    [
+        ("her", {"priority": "td_error"}),
+        *(("algo", {"model_class": f"{__name__}:{name}"}) for name in ("OwnTargets", "Mixed")),
+    ],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
     config = slow_config()
