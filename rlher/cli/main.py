@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-import rlher.core.startup  # noqa: F401  # first, because it shortens the other imports
+import rlher.core.gc_threshold  # noqa: F401  # first, because it shortens the other imports
 from rlher import __version__
 from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS

@@ -1,18 +1,14 @@
-"""What makes processes start sooner: rarer garbage collections, and imports of the fork server.
+"""Which modules the fork server imports, so that workers start sooner.
 
-The program imports this module first, and so does the fork server. The server imports for seconds, and so does the
-process that starts it. So :mod:`rlher.training.train`, :mod:`rlher.training.resume` and the commands import torch only
-after they started the server, and both import at the same time.
+The server imports for seconds, and so does the process that starts it. So :mod:`rlher.training.train`,
+:mod:`rlher.training.resume` and the commands import torch only after they started the server, and both import at the
+same time.
 """
-
-import gc
 
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
 
-gc.set_threshold(100_000)  # importing torch and Stable-Baselines3 takes 16 % less time; workers inherit the threshold
-
-WORKER_MODULES = ("rlher.core.startup", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the workers of a run import."""
 
 JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.stats")
