@@ -52,8 +52,8 @@ class EvaluationPool:
     """Plays evaluations of a training run in ``eval.workers`` processes, or in this process if there are none.
 
     Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than
-    ``env.step_timeout`` for a step, is replaced, and its batch is played again; after ``env.max_restarts``
-    replacements for one batch the evaluation fails.
+    ``env.step_timeout`` for a step, is replaced, and the episodes of its batch are played again, one by one; after
+    ``env.max_restarts`` replacements for one episode the evaluation fails.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -106,6 +106,8 @@ class EvaluationPool:
                 if self._is_closed:
                     raise
                 limit.count_restart(lost, f" in an episode of the seeds {seeds[0]} to {seeds[-1]}")
+                if len(seeds) > 1:  # one by one, so that each episode has all of `env.max_restarts`
+                    return [episode for seed in seeds for episode in self._play(model_content, [seed])]
 
     def _worker(self) -> Worker:
         """Return the worker of this thread, a new one if it has none.
