@@ -199,8 +199,10 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         obs: Any = self._last_obs
         if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
             self._last_obs = with_relay_goals(obs, self.relay_probability, self.relay_distance)
-        actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        self._last_obs = obs
+        try:
+            actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+        finally:
+            self._last_obs = obs
         is_scaled = isinstance(self.action_space, spaces.Box)
         for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
             stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]

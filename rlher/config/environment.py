@@ -37,7 +37,7 @@ class EnvConfig:
     ends_on_success: bool | None = param(None, "whether success terminates the episode")
     success_reward: float | None = param(None, "compute_reward at or above which a goal counts as reached")
     reward_range: list[float | None] | None = param(None, "[low, high] reward of a step; null: unknown", length=2)
-    step_timeout: float | None = setting(300.0, "seconds per step or reset in a subprocess; null: no limit", low=0.1)
+    step_timeout: float | None = setting(300.0, "seconds per step or reset in a subprocess; null: no limit", low=1)
     max_restarts: int = setting(5, "replacements of worker processes without a finished episode in between", low=0)
     action_repeat: int = param(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = param(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")

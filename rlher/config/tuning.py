@@ -9,6 +9,9 @@ from rlher.core.errors import UserError
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
 """What a study maximises, by ``objective``. Each key is a field of :class:`rlher.tuning.scoring.Score`."""
 
+PASSWORD_KEYS = ("password", "passwd", "sslpassword")
+"""Keys in the address of a database whose value is a password."""
+
 
 @dataclass
 class OptimizeConfig(LauncherConfig):
@@ -61,6 +64,5 @@ def _require_address_without_password(storage: str) -> None:
         address = make_url(storage)
     except Exception:  # an error of SQLAlchemy, or ValueError for a port that is no number
         raise UserError("storage= is not the address of a database, such as sqlite:///study.db.") from None
-    # SQLAlchemy ends a password at its first @.
-    if address.password is not None or storage.count("@") > 1 or any("pass" in name.lower() for name in address.query):
+    if address.password is not None or any(name.lower() in PASSWORD_KEYS for name in address.query):
         raise UserError("storage= has a password, which would be recorded; put it into ~/.pgpass or PGPASSWORD.")
