@@ -14,8 +14,8 @@ WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evalua
 JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.stats")
 """What the workers of a sweep import, which train runs."""
 
-SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner")
-"""What the workers of a search import."""
+SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models")
+"""What the workers of a search import. With the last two, each opens its database in 0.1 instead of 0.5 seconds."""
 
 
 def start_fork_server_of_run(threads: int | None) -> None:
