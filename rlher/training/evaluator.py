@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, OnEvaluation
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
@@ -181,5 +182,8 @@ class Evaluator:
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         self.rows = [{name: row.get(name) for name in COLUMNS} for row in state["rows"]]
+        compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
+        if any(finite_float(value) is None for value in compared):
+            raise ValueError("an evaluation lacks its success rate or its return")
         self._next_step = int(state["next"])
         self._start_time -= float(state["elapsed"])
