@@ -20,8 +20,7 @@ from rlher.config.overrides import (
     names_in_group,
     override_text,
     override_words,
-    parse_flag,
-    parse_override,
+    parse_value,
 )
 from rlher.core.errors import UserError, did_you_mean
 from rlher.run.lookup import split_named_folder
@@ -91,8 +90,8 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
         field = command.keys.get(key)  # None for a group, such as `algo`
-        flag_values[key] = parse_flag(key, value, field, is_sweep) if isinstance(value, str) else value
-    word_values = _word_values([*words, *others], command)
+        flag_values[key] = parse_value(key, value, field, is_sweep) if isinstance(value, str) else value
+    word_values = _word_values([*words, *others], command, is_sweep)
 
     _require_distinct_keys(word_values, flag_values, hyperparameters)
     overrides = word_values | flag_values | hyperparameters
@@ -103,7 +102,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     return CommandLine(command, overrides, is_sweep, prints_config)
 
 
-def _word_values(words: list[str], command: Command) -> dict[str, Any]:
+def _word_values(words: list[str], command: Command, is_sweep: bool) -> dict[str, Any]:
     """Return the values of words that are not flags: overrides, and words that name runs.
 
     :raises UserError: a word is neither override nor run, or there are several runs for a command that takes one run.
@@ -115,7 +114,7 @@ def _word_values(words: list[str], command: Command) -> dict[str, Any]:
         if positional and _is_path(word, command, positional):
             paths.append(word)
         else:
-            overrides |= _override(word, command)
+            overrides |= _override(word, command, is_sweep)
     if positional and paths:
         if len(paths) > 1 and not takes_list(positional):
             raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
@@ -123,7 +122,7 @@ def _word_values(words: list[str], command: Command) -> dict[str, Any]:
     return overrides
 
 
-def _override(word: str, command: Command) -> dict[str, Any]:
+def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     """Return the key and value of a word such as ``algo.gamma=0.9``.
 
     :raises UserError: the word is not an override.
@@ -134,7 +133,7 @@ def _override(word: str, command: Command) -> dict[str, Any]:
         field = command.keys.get(SHORT_KEYS.get(key, key))
         if field is None and key not in command.groups and (owners := commands_with_key(key)):
             raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
-        return {key: parse_override(key, text, field)}
+        return {key: parse_value(key, text, field, is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
     near = [f"{flag} or {word}=..."] if flag in command.flags else choices
@@ -182,10 +181,8 @@ def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> No
     """Raise UserError if a key has several values. Only a sweep may have them."""
     for key, value in overrides.items():
         if isinstance(value, SweepValues):
-            text = override_text(value)
-            is_list = key in command.keys and takes_list(command.keys[key])
-            advice = f"write {key}=[{text}]" if is_list else f"give one{', or add -m' if command.sweep else ''}"
-            raise UserError(f"{key}={text} has several values; {advice}.")
+            advice = f"give one{', or add -m' if command.sweep else ''}"
+            raise UserError(f"{key}={override_text(value)} has several values; {advice}.")
 
 
 def _is_path(word: str, command: Command, positional: Field) -> bool:

@@ -118,8 +118,8 @@ def first_type(kind: Any) -> Any:
 
 
 def takes_text(field: Field) -> bool:
-    """Return whether the value of a key is a text or a list of texts."""
-    return field.type in (str, str | None, list[str])
+    """Return whether the value of a key is a text."""
+    return field.type in (str, str | None)
 
 
 def iter_keys(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:

@@ -89,30 +89,26 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def parse_flag(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
-    """Return the value of ``--key text``.
+def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
+    """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
 
-    Unlike in :func:`parse_override`, the text needs no quotes and no brackets: ``--title "a, b"`` is one text, and
-    ``--by algo,seed`` is a list.
-
-    :param is_sweep: whether the command line has ``-m``, where ``--title a,b`` has two values.
-    """
-    if field and takes_list(field) and not text.startswith(("[", "{")):
-        return [entry for entry in text.split(",") if entry]
-    if field and takes_text(field) and not takes_list(field) and not is_sweep:
-        return _text_value(text)
-    return parse_override(key, text, field)
-
-
-def parse_override(key: str, text: str, field: Field | None) -> Any:
-    """Return the value of ``key=text``, or :class:`SweepValues` if the text has several values.
+    A text needs no quotes and a list no brackets: ``title=a, b`` is one text, and ``by=algo,seed`` is a list. All other
+    values have Hydra's grammar, and so has every key in a sweep, where ``title=a,b`` has two values.
 
     :param field: field of the key, None if no config dataclass has the key.
+    :param is_sweep: whether the command line has ``-m``.
     :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """
-    would_change = (field is not None and takes_text(field)) or not PLAIN.fullmatch(text)
+    if text.lower() == "null":
+        return None
+    if field and not is_sweep and text[:1] not in ("'", '"'):
+        if takes_text(field):
+            return text
+        if takes_list(field) and text[:1] not in ("[", "{"):
+            return [entry for entry in text.split(",") if entry]
+    would_change = (field and takes_text(field)) or not PLAIN.fullmatch(text)
     if would_change and not HYDRA_SYNTAX.search(text):  # the grammar would change or refuse the text
-        return _text_value(text)
+        return text
     from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
     from hydra.errors import HydraException, OverrideParseException
 
@@ -136,11 +132,6 @@ def parse_override(key: str, text: str, field: Field | None) -> Any:
     if not values:
         raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
     return values if len(values) > 1 else values[0]
-
-
-def _text_value(text: str) -> str | None:
-    """Return the value of a key that takes text, where ``null`` stands for None."""
-    return None if text.lower() == "null" else text
 
 
 def config_value(value: Any) -> Any:

@@ -68,7 +68,7 @@ def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path,
 def test_positional_words_are_recorded_without_their_key() -> None:
     for words in (["logs/a", "logs/b"], ["runs=[logs/a,logs/b]"]):
         assert str(flags.parse("report", [*words, "--title", "A"])) == "rlher report logs/a logs/b title=A"
-    assert str(flags.parse("export", ["run=int(3)"])) == "rlher export 3"
+    assert str(flags.parse("export", ["run='3'"])) == "rlher export 3"
 
 
 def test_a_flag_sweeps_as_its_word_does() -> None:
