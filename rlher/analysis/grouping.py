@@ -10,7 +10,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
 from rlher.config.command_keys import RunsConfig
-from rlher.config.training import keys_without
+from rlher.config.training import SAME_AGENT, all_train_fields
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -26,7 +26,8 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
-POOLED_KEYS = {*keys_without("separates_agents"), *LABEL_KEYS}
+SETTINGS = {key for key, field in all_train_fields().items() if not field.metadata["is_param"]}
+POOLED_KEYS = SETTINGS | SAME_AGENT | {*LABEL_KEYS}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 

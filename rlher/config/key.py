@@ -4,15 +4,12 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
-
-Purpose = Literal["separates_agents", "in_recipe", "fixed_on_resume"]
-"""The :class:`KeyRules` that say what the value of a key matters for."""
 
 Values = Mapping[str, Any]
 """Values by dotted key."""
@@ -33,10 +30,6 @@ class KeyRules(TypedDict, total=False):
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param command_line_only: a recipe file must not set the key.
-    :param separates_agents: runs with different values are different agents, each with its own learning curve.
-    :param in_recipe: ``rlher optimize`` writes the value into its recipe.
-    :param fixed_on_resume: a resumed run keeps the value.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -48,30 +41,25 @@ class KeyRules(TypedDict, total=False):
     choices: tuple[str, ...]
     positional: bool
     may_name_code: bool
-    command_line_only: bool
-    separates_agents: bool
-    in_recipe: bool
-    fixed_on_resume: bool
     to: Literal["constructor", "policy", "builder"]
 
 
 def setting(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
-    """Declare a config key whose value has no :data:`Purpose`, such as a key for speed, folders or display.
+    """Declare a config key that changes nothing that a run learns or measures: a key for speed, folders or display.
 
     :param text: its line in ``--help``.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, "is_param": False, **dict.fromkeys(get_args(Purpose), False), **rules})
+    return _declare(default, {"text": text, "is_param": False, **rules})
 
 
 def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
-    Runs with the same values of all parameters are repetitions of one experiment.
-
-    :param rules: False for a :data:`Purpose` for which the value does not matter.
+    Runs with the same values of all parameters are repetitions of one experiment. The sets at the end of
+    :mod:`rlher.config.training` name the few parameters that other comparisons leave out.
     """
-    return _declare(default, {"text": text, "is_param": True, **dict.fromkeys(get_args(Purpose), True), **rules})
+    return _declare(default, {"text": text, "is_param": True, **rules})
 
 
 code_param = functools.partial(param, may_name_code=True)
@@ -143,16 +131,16 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def values_with(config: Any, *flags: Purpose | Literal["is_param"]) -> dict[str, Any]:
-    """Return the values of the keys that have at least one of these :data:`Purpose`, by dotted key.
+def param_values(config: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the values of all parameters by dotted key, see :func:`param`.
 
-    :param flags: ``"is_param"`` stands for all keys that :func:`param` declared.
+    :param without: keys to leave out.
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if any(field.metadata[flag] for flag in flags)
+        if field.metadata["is_param"] and key not in without
     }
 
 
@@ -161,7 +149,7 @@ def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[s
 
     A key that is not recorded was added to rlher later. Earlier runs behaved as with its default.
 
-    :param recorded: values of :func:`values_with`, perhaps of an earlier version of rlher.
+    :param recorded: values of :func:`param_values`, perhaps of an earlier version of rlher.
     :param values: the present values.
     :param defaults: the defaults of the same keys.
     """

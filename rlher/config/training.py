@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, Purpose, code_param, fields_by_key, param, section, setting
+from rlher.config.key import MAX_SEED, MAX_STEPS, code_param, fields_by_key, param, param_values, section, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -41,14 +41,10 @@ class NormalizeConfig:
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = param(
-        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, separates_agents=False
-    )
-    episodes: int = param(20, "episodes per evaluation", low=1, separates_agents=False)
-    final_episodes: int = param(
-        100, "episodes of the final evaluation, on other seeds", low=1, separates_agents=False, fixed_on_resume=False
-    )
-    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False)
+    freq: int | None = param(None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1)
+    episodes: int = param(20, "episodes per evaluation", low=1)
+    final_episodes: int = param(100, "episodes of the final evaluation, on other seeds", low=1)
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED)
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -57,9 +53,7 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = param(
-        10_000, "steps between checkpoints; null: no checkpoints", low=1, separates_agents=False, in_recipe=False
-    )
+    freq: int | None = param(10_000, "steps between checkpoints; null: no checkpoints", low=1)
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
@@ -72,14 +66,12 @@ class TrainConfig:
     her: HerConfig = section(HerConfig, "hindsight")
     demos: DemosConfig = section(DemosConfig, "demonstrations")
     engine: EngineConfig = section(EngineConfig, "update")
-    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, separates_agents=False, in_recipe=False)
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED)
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        separates_agents=False,
-        fixed_on_resume=False,
     )
     n_envs: int = param(1, "number of environments", low=1, high=10_000)
     vec_env: str = setting(
@@ -90,20 +82,11 @@ class TrainConfig:
     normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
     eval: EvalConfig = section(EvalConfig, "evaluation")
     checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
-    recipe: str | None = setting(
-        None,
-        "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>",
-        fixed_on_resume=True,  # a resumed run keeps its config
-        command_line_only=True,
-    )
-    init_from: str | None = param(None, "run folder or model file to start from", in_recipe=False)
-    callbacks: list[Any] = code_param(
-        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", fixed_on_resume=False
-    )  # a run that a callback ended can be resumed without that callback
-    trust_code: bool = setting(
-        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
-    )
-    logs: str = setting("logs", "folder of all runs", command_line_only=True)
+    recipe: str | None = setting(None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>")
+    init_from: str | None = param(None, "run folder or model file to start from")
+    callbacks: list[Any] = code_param([], "SB3's callbacks: module:Class or {module:Class: {argument: value}}")
+    trust_code: bool = setting(False, "run code that a recipe, environment or config.yaml of somebody else names")
+    logs: str = setting("logs", "folder of all runs")
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
@@ -151,7 +134,7 @@ class LauncherConfig(TrainConfig):
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one")
 
     def for_single_run(self) -> TrainConfig:
         """Return the config of a training run that is not part of a sweep.
@@ -192,6 +175,29 @@ def fields_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
 
 
-def keys_without(purpose: Purpose) -> tuple[str, ...]:
-    """Return the dotted keys of a training run that do not have a purpose."""
-    return tuple(key for key, field in all_train_fields().items() if not field.metadata[purpose])
+# ------------------------------------------------------------------------------------------------ sets of keys
+
+CHANGEABLE_ON_RESUME = {"total_timesteps", "eval.final_episodes", "callbacks"}
+"""Parameters that may change when a run is resumed. A run that a callback ended can be resumed without it."""
+
+SAME_AGENT = {
+    "seed",
+    "total_timesteps",
+    "checkpoint.freq",
+    "eval.freq",
+    "eval.episodes",
+    "eval.final_episodes",
+    "eval.seed",
+}
+"""Parameters in which runs of one agent may differ; their mean is one learning curve."""
+
+NOT_IN_RECIPE = {"seed", "eval.seed", "checkpoint.freq", "env.name", "demos.path", "init_from"}
+"""Parameters that ``rlher optimize`` does not write into its recipe."""
+
+COMMAND_LINE_ONLY = {"recipe", "trust_code", "logs", "ray_address", "storage"}
+"""Keys that a recipe must not set."""
+
+
+def fixed_values(config: TrainConfig) -> dict[str, Any]:
+    """Return the values that a resumed run keeps, by dotted key."""
+    return {**param_values(config, CHANGEABLE_ON_RESUME), "recipe": config.recipe}

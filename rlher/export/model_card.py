@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from rlher.config.key import values_with
+from rlher.config.key import param_values
 from rlher.core.errors import as_read_error
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
@@ -49,7 +49,7 @@ def model_card(
         **files,
         command="\n".join(read_commands(run.folder)),
         versions=_versions(run),
-        settings=dump_yaml(unflatten(values_with(config, "is_param"))),
+        settings=dump_yaml(unflatten(param_values(config))),
     )
 
 

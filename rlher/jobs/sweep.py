@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose
-from rlher.config.key import flat_values, values_with
+from rlher.config.key import flat_values, param_values
 from rlher.config.overrides import override_words
 from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
@@ -202,7 +202,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
         run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
-        kept = runs.setdefault(repr((logs, values_with(single_config, "is_param"))), run)
+        kept = runs.setdefault(repr((logs, param_values(single_config))), run)
         if kept is not run:
             warn(f"left out {name}: the same experiment as {kept.name}.")
     return list(runs.values())
@@ -224,6 +224,6 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
 
 def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
-    kept = values_with(config, "is_param", "fixed_on_resume")
+    kept = {*param_values(config), "recipe"}
     changes = {key: value for key, value in flat_values(config).items() if key not in kept}
     return resume_run(resume_config({**changes, "run": str(folder)}), command_line, UNLOCK_TIMEOUT)

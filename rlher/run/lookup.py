@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from rlher.config.command_keys import ModelChoiceConfig
-from rlher.config.key import changed_values, flat_values, values_with
+from rlher.config.key import changed_values, flat_values, param_values
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -88,8 +88,8 @@ def find_run_of_experiment(config: TrainConfig) -> Path | None:
 
     Of several runs, return the finished run, or else the run that was started last.
     """
-    values = values_with(config, "is_param")
-    defaults = values_with(config.defaults(), "is_param")
+    values = param_values(config)
+    defaults = param_values(config.defaults())
 
     def is_same(folder: Path) -> bool:
         recorded = run_folder.read_metadata(folder).get("experiment")

@@ -20,7 +20,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, validate, values_with
+from rlher.config.key import flat_values, param_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
@@ -176,7 +176,7 @@ def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> Run
         folder = _make_numbered_folder(parent, safe_name(config.env.label))
         run = RunFolder(folder, config)
         write_text(folder / COMMAND_FILE, command_line + "\n")
-        write_json(folder / METADATA_FILE, describe_run(config, values_with(composed, "is_param")))
+        write_json(folder / METADATA_FILE, describe_run(config, param_values(composed)))
         # Write the config last: once it exists, `rlher resume` in another terminal finds the run. The caller locks the
         # run at once.
         run.write_config()

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from rlher.algos.training_loop import RolloutAlgorithm
-from rlher.config.key import values_with
+from rlher.config.training import fixed_values
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import open_arrays
@@ -143,7 +143,7 @@ class Checkpointer:
             "evaluations": self._evaluator.state_dict(),
             "rebuild_step": self._rebuild_step,
             "log_rows": count_log_rows(self._run.folder),
-            "config": values_with(self._run.config, "fixed_on_resume"),  # the values that may not change
+            "config": fixed_values(self._run.config),
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose_resume
-from rlher.config.key import changed_values, values_with
-from rlher.config.training import ResumeConfig, TrainConfig
+from rlher.config.key import changed_values, param_values
+from rlher.config.training import CHANGEABLE_ON_RESUME, ResumeConfig, TrainConfig, fixed_values
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
@@ -88,8 +88,7 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
     """
     from rlher.training.checkpointer import recorded_values  # imports torch
 
-    values, defaults = values_with(new_config, "fixed_on_resume"), values_with(run.config.defaults(), "fixed_on_resume")
-    recorded = values_with(run.config, "fixed_on_resume")
+    values, defaults, recorded = map(fixed_values, (new_config, run.config.defaults(), run.config))
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = recorded_values(checkpoint)
@@ -136,14 +135,10 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     meta = read_metadata(run.folder)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    # Keys that may change on a resume, such as total_timesteps, get their new values. The others keep the values of the
-    # first start, such as null or auto; the config holds the resolved ones.
-    fixed = values_with(run.config, "fixed_on_resume")
-    experiment = dict(meta.get("experiment") or {})
-    for key, value in values_with(run.config, "is_param").items():
-        if key not in fixed:
-            experiment[key] = value
+    # Parameters that may change get their new values. The others keep the values of the first start, such as null or
+    # auto; the config holds the resolved ones.
+    changeable = {key: value for key, value in param_values(run.config).items() if key in CHANGEABLE_ON_RESUME}
     resumes = list(before) if isinstance(before, list) else []
-    meta["experiment"] = experiment
+    meta["experiment"] = {**(meta.get("experiment") or {}), **changeable}
     meta["resumed"] = [*resumes, {"at": now, "timesteps": done}]
     write_json(run.folder / METADATA_FILE, meta)

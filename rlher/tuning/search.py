@@ -12,7 +12,8 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlher.config.key import values_with
+from rlher.config.key import param_values
+from rlher.config.training import NOT_IN_RECIPE, SAME_AGENT
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -29,6 +30,9 @@ from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
+
+NOT_IN_STUDY = SAME_AGENT & NOT_IN_RECIPE
+"""Parameters in which two commands that share a study may differ."""
 
 
 def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
@@ -115,13 +119,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = config.for_parallel_run()
     identity = {
-        **values_with(base, "in_recipe", "separates_agents"),  # paths are in no recipe, but trials depend on them
+        **param_values(base, NOT_IN_STUDY),
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = values_with(base.defaults(), "in_recipe", "separates_agents")
+    defaults = param_values(base.defaults(), NOT_IN_STUDY)
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the same trials as the first command.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
