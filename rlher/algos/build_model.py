@@ -25,22 +25,6 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her import HerReplayBuffer
 
-OTHER_ARGUMENTS = (
-    "n_steps",
-    "replay_buffer_class",
-    "replay_buffer_kwargs",
-    "seed",
-    "device",
-    "overlap",
-    "compile",
-    "bf16",
-    "bc_weight",
-    "q_filter",
-    "relay_probability",
-    "relay_distance",
-)
-"""Arguments of the algorithms that keys of other config sections set."""
-
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
 """The ``algo.`` keys of policy arguments whose key has another name."""
 
@@ -91,10 +75,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> RolloutAlgorithm:
         bf16=config.engine.precision == "bf16",
     )
     if config.env.relay.enabled:
-        arguments |= {
-            "relay_probability": config.env.relay.probability,
-            "relay_distance": config.env.relay.distance,
-        }
+        arguments |= {"relay_probability": config.env.relay.probability, "relay_distance": config.env.relay.distance}
     if config.demos.bc_weight:
         arguments |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
     return _construct_model(config, venv, config.device, **arguments)
@@ -136,7 +117,7 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     """Convert a config to keyword arguments of the model's constructor.
 
     :param venv: vectorised environments; only their spaces are used.
-    :param arguments: further arguments, which ``algo.kwargs`` may override.
+    :param arguments: further arguments.
     :raises UserError: a value is invalid.
     """
     algo = config.algo
@@ -149,12 +130,12 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         mean = np.zeros(venv.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
-    for name in algo.kwargs:  # the buffer and the target bounds would not use these values
-        if hasattr(algo, name) or name in OTHER_ARGUMENTS:
-            keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name]
-            raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
     by_name["policy_kwargs"] = _policy_arguments(config, venv.observation_space)
-    return {**by_name, **arguments, **algo.kwargs}
+    by_name |= {"n_steps": 1} | arguments  # the replay buffer has the n-step returns
+    for name in algo.kwargs.keys() & by_name.keys():
+        keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name]
+        raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
+    return {**by_name, **algo.kwargs}
 
 
 def _policy_arguments(config: TrainConfig, observation_space: spaces.Space) -> dict[str, Any]:
