@@ -1,7 +1,7 @@
 """Base class of the algorithms with an actor and Q critics, with behavioural cloning of demonstrations."""
 
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch as th
 
@@ -21,7 +21,6 @@ class ActorCritic(FastAlgorithm):
     :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
-    loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any
     critic_target: Any

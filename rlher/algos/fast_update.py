@@ -1,10 +1,9 @@
 """The fast update: ``train`` and ``predict`` replace Stable-Baselines3's, and each algorithm defines the losses."""
 
-import inspect
 from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -18,6 +17,9 @@ from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by name in the log."""
+
+LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
+"""Arguments of algorithms that change the losses, with the values at which they have no effect."""
 
 
 class UpdateBatch(NamedTuple):
@@ -74,8 +76,6 @@ class FastAlgorithm(RolloutAlgorithm):
         update or a priority by TD error needs the fast update.
     """
 
-    loss_options: ClassVar[dict[str, Any]] = {}
-    """Arguments that change the losses, with the values at which they have no effect."""
     fast: Any = None
     """What :meth:`setup_update` returned; None if Stable-Baselines3's ``train`` is used."""
 
@@ -137,22 +137,15 @@ class FastAlgorithm(RolloutAlgorithm):
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
-        options = {name: getattr(self, name) for name in self.loss_options}
-        ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
-        for name in self._methods_of_fast_update():
-            definer = next(cls for cls in type(self).__mro__ if name in vars(cls))
-            if not definer.__module__.startswith("rlher."):
-                ignored.append(name)
+        options = {name: getattr(self, name, neutral) for name, neutral in LOSS_OPTIONS.items()}
+        ignored = [f"{name}={value}" for name, value in options.items() if value != LOSS_OPTIONS[name]]
+        classes = type(self).__mro__
+        own = next(cls for cls in classes if cls.__module__.startswith("rlher."))
+        for cls in classes[: classes.index(own)]:  # the user's, which may override methods that only this update calls
+            ignored += [name for name in vars(cls) if hasattr(own, name) and not hasattr(RolloutAlgorithm, name)]
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
-
-    @classmethod
-    def _methods_of_fast_update(cls) -> list[str]:
-        """Return the names of the methods that only the fast update calls. A user's class may override them."""
-        own = [base for base in cls.__mro__ if issubclass(base, FastAlgorithm) and base.__module__.startswith("rlher.")]
-        names = {name for base in own for name, member in vars(base).items() if inspect.isfunction(member)}
-        return sorted(name for name in names if not hasattr(RolloutAlgorithm, name))
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""

@@ -1,7 +1,7 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import stable_baselines3
 import torch as th
@@ -22,8 +22,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         :func:`~rlher.algos.schedules.make_schedule`. The critic needs the noise early in a run. Late in a run, the
         noise hides which actions are precise.
     """
-
-    loss_options: ClassVar = {**ActorCritic.loss_options, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any

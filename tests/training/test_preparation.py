@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import stable_baselines3
@@ -84,8 +84,6 @@ class Mixin:
 
 class Mixed(Mixin, SAC):
     """Overrides it by a class that is no algorithm."""
-
-    loss_options: ClassVar = {**SAC.loss_options}
 
 
 class OwnActions(SAC):
