@@ -34,7 +34,7 @@ def reference() -> str:
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
-            parts.append(f"### {item.name}: {item.metadata['text']}\n\n{choices(item.name)}")
+            parts.append(f"### {item.name}\n\n{(section.__doc__ or '').splitlines()[0]}\n\n{choices(item.name)}")
             parts.append(table(fields_by_key(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher resume\n\nKeys of the run, and:\n")

@@ -1,9 +1,9 @@
 """Config keys of all commands except `rlher train`, `resume` and `optimize`. Each key is a flag of its command."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlher.config.environment import EnvConfig
-from rlher.config.key import MAX_SEED, section, setting, with_default
+from rlher.config.key import MAX_SEED, setting, with_default
 
 
 @dataclass
@@ -120,7 +120,7 @@ class ReportConfig(RunsConfig):
 class CheckConfig:
     """Config keys of `rlher check`."""
 
-    env: EnvConfig = section(EnvConfig, "environment", default_name="parking-v0")
+    env: EnvConfig = field(default_factory=EnvConfig)
     seed: int = setting(0, "seed of the episodes played", low=0, high=MAX_SEED)
     json: bool = setting(False, "print the findings as JSON on stdout")
     trust_code: bool = setting(False, "import the modules that an environment's file names")

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +15,8 @@ from rlher.config.training import COMMAND_LINE_ONLY, ResumeConfig, TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
+
+DEFAULT_ALGO, DEFAULT_ENV = "tqc", "parking-v0"
 
 Config = TypeVar("Config")
 
@@ -33,9 +34,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_overrides(overrides)
     trust_code = trusts_code(values)
     config: Any = schema()
-    default_names = {field.name: field.metadata.get("default_name") for field in fields(config)}
-    algo = values.pop("algo", default_names.get("algo"))
-    env = values.pop("env", default_names.get("env"))
+    algo = values.pop("algo", DEFAULT_ALGO if hasattr(config, "algo") else None)
+    env = values.pop("env", DEFAULT_ENV if getattr(config, "env", None) else None)
     if algo and algo not in ALGORITHMS:
         known = ", ".join(names_in_group("algo"))
         raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")

@@ -1,9 +1,9 @@
 """Config keys of an environment."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlher.config.key import code_param, param, section, setting
+from rlher.config.key import code_param, param, setting
 from rlher.core.errors import UserError
 
 
@@ -42,7 +42,7 @@ class EnvConfig:
     action_repeat: int = param(1, "environment steps per action, in training and evaluation", low=1)
     reward_offset: float = param(0.0, "added to every training reward, such as -1 if rewards are 0 and 1")
     fall_height: float | None = param(None, "height of the goal below which an object has fallen in training")
-    relay: RelayConfig = section(RelayConfig, "relay sub-goals")
+    relay: RelayConfig = field(default_factory=RelayConfig)
     camera: dict[str, Any] = setting({}, "MuJoCo's camera in videos: distance, azimuth, elevation, lookat")
 
     def validate(self) -> None:

@@ -81,15 +81,6 @@ def with_default(config: type, name: str, default: Any) -> Any:
     return _declare(default, dict(declared[name].metadata))
 
 
-def section(config: type, text: str, default_name: str | None = None) -> Any:
-    """Declare a nested config, whose keys are ``<section>.<key>``.
-
-    :param default_name: default of ``<section>=``, if ``<section>=`` takes the name of an algorithm or environment.
-    :return: a dataclass field.
-    """
-    return dataclasses.field(default_factory=config, metadata={"text": text, "default_name": default_name})
-
-
 def default_of(field: Field) -> Any:
     """Return the default of a key or section."""
     return field.default if field.default_factory is MISSING else field.default_factory()

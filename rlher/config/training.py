@@ -2,13 +2,13 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, code_param, fields_by_key, param, param_values, section, setting
+from rlher.config.key import MAX_SEED, MAX_STEPS, code_param, fields_by_key, param, param_values, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -61,11 +61,11 @@ class CheckpointConfig:
 class TrainConfig:
     """Config keys of a training run."""
 
-    algo: OffPolicyConfig = section(OffPolicyConfig, "algorithm", default_name="tqc")
-    env: EnvConfig = section(EnvConfig, "environment", default_name="parking-v0")
-    her: HerConfig = section(HerConfig, "hindsight")
-    demos: DemosConfig = section(DemosConfig, "demonstrations")
-    engine: EngineConfig = section(EngineConfig, "update")
+    algo: OffPolicyConfig = field(default_factory=OffPolicyConfig)
+    env: EnvConfig = field(default_factory=EnvConfig)
+    her: HerConfig = field(default_factory=HerConfig)
+    demos: DemosConfig = field(default_factory=DemosConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED)
     total_timesteps: int = param(
         100_000,
@@ -79,9 +79,9 @@ class TrainConfig:
     )
     device: str = setting("auto", "torch device: auto, cpu, cuda, ...")
     threads: int | None = setting(None, "torch threads; null: by width, batch, cores; 1: one core", low=1, high=1024)
-    normalize: NormalizeConfig = section(NormalizeConfig, "normalisation")
-    eval: EvalConfig = section(EvalConfig, "evaluation")
-    checkpoint: CheckpointConfig = section(CheckpointConfig, "checkpoints")
+    normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     recipe: str | None = setting(None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>")
     init_from: str | None = param(None, "run folder or model file to start from")
     callbacks: list[Any] = code_param([], "SB3's callbacks: module:Class or {module:Class: {argument: value}}")

@@ -1,13 +1,13 @@
 """Declaration and validation of config keys, and the lists of keys derived from their declarations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from rlher.analysis.grouping import POOLED_KEYS
 from rlher.analysis.loading import LABEL_KEYS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import fields_by_key, param, param_values, section, setting, validate
+from rlher.config.key import fields_by_key, param, param_values, setting, validate
 from rlher.config.training import TrainConfig, fixed_values
 from rlher.core.errors import UserError
 
@@ -39,7 +39,7 @@ class Inner:
 
 @dataclass
 class Outer:
-    inner: Inner = section(Inner, "section")
+    inner: Inner = field(default_factory=Inner)
     sizes: list[int] = param([1], "sizes", low=1)
     mode: str = param("on", "mode", choices=("on", "off"))
     count: int | None = setting(None, "count", low=2)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 PLUGIN = '''
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlher.cli.commands import Command
 from rlher.config.algorithms import Algorithm, DDPGConfig
-from rlher.config.key import param, section, with_default
+from rlher.config.key import param, with_default
 
 @dataclass
 class MineConfig(DDPGConfig):
@@ -28,7 +28,7 @@ class ToneConfig:
 
 @dataclass
 class GreetConfig:
-    tone: ToneConfig = section(ToneConfig, "tone")
+    tone: ToneConfig = field(default_factory=ToneConfig)
 
 def greet(config: GreetConfig) -> int:
     """Greet."""
