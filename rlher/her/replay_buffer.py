@@ -154,7 +154,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self.her_ratio = 1 - 1.0 / (n_sampled_goal + 1)
         self.goal_selection_strategy = goal_selection_strategy  # type: ignore[assignment]
         self.strategy = resolve_strategy(
-            goal_selection_strategy, gamma, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
+            goal_selection_strategy, goal_selection_kwargs, mix_weights=goal_mix, mix_start=goal_mix_start
         )
         self.n_steps = n_steps
         self.gamma = gamma
@@ -303,7 +303,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         episodes = rows["episode"]
         goals = rows["obs"][DESIRED_GOAL]
         if n_original_goals < len(ids):
-            virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng)
+            virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng, self.gamma)
             goals = np.concatenate((goals[:n_original_goals], self.strategy(virtual)))
             rows["obs"][DESIRED_GOAL] = goals
 

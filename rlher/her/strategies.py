@@ -45,6 +45,7 @@ class GoalRequest:
     :param episodes: (n,) numbers of their episodes.
     :param storage: all stored transitions.
     :param rng: the buffer's generator.
+    :param gamma: the buffer's discount.
     :param checks_ids: whether ids are checked, as for a user's strategy. The check takes a tenth of a batch's time.
     """
 
@@ -52,6 +53,7 @@ class GoalRequest:
     episodes: NDArray[np.integer]
     storage: Storage
     rng: np.random.Generator
+    gamma: float
     checks_ids: bool = False
 
     def __len__(self) -> int:
@@ -134,15 +136,14 @@ def random(request: GoalRequest) -> Goals:
     return request.achieved_goals(request.sample_transitions(len(request)))
 
 
-def geometric(request: GoalRequest, gamma: float) -> Goals:
+def geometric(request: GoalRequest) -> Goals:
     """Sample from the discounted future: offset k ≥ 0 with probability ∝ γ^k, truncated at the episode's end.
 
     This is the discounted future-state distribution of contrastive RL (arXiv:2206.07568). OGBench assigns the
     probability beyond the end to the last state. Here the truncated distribution is normalised again, so that no
     single state is favoured.
-
-    :param gamma: the discount γ, in [0, 1].
     """
+    gamma = request.gamma
     if gamma == 0:  # the limit: the goal that the transition achieved
         return request.achieved_goals(request.ids)
     if gamma == 1:  # the limit: every later goal alike
@@ -195,7 +196,6 @@ STRATEGIES: dict[str, Callable[..., Goals]] = {
 
 def resolve_strategy(
     name: str | Enum | Strategy,
-    gamma: float,
     kwargs: Mapping[str, Any] | None = None,
     *,
     mix_weights: Mapping[str | Strategy, float] | None = None,
@@ -205,7 +205,6 @@ def resolve_strategy(
 
     :param name: a name of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its
         ``module:name``.
-    :param gamma: discount of :func:`geometric`.
     :param kwargs: keyword arguments of the user's functions and classes, also in a mix.
     :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
         ``"original"`` is :func:`original`. If None or empty, :data:`DEFAULT_MIX`.
@@ -213,11 +212,11 @@ def resolve_strategy(
     :raises ValueError: there is no such strategy, or a mix contains a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
     """
-    strategy = _resolve("goal_selection_strategy", name, gamma, kwargs)
+    strategy = _resolve("goal_selection_strategy", name, kwargs)
     if strategy is not mix:
         return strategy
     weights: Mapping[Any, float] = mix_weights or DEFAULT_MIX
-    parts = [original if part == ORIGINAL else _resolve("goal_mix", part, gamma, kwargs) for part in weights]
+    parts = [original if part == ORIGINAL else _resolve("goal_mix", part, kwargs) for part in weights]
     strategies = list(zip(parts, weights.values(), strict=True))
     is_finite = all(0 <= weight < np.inf for weight in weights.values())
     if mix in parts or not is_finite or not any(weights.values()):
@@ -225,9 +224,7 @@ def resolve_strategy(
     return partial(mix, strategies=strategies, start=mix_start)
 
 
-def _resolve(
-    argument: str, name: str | Enum | Strategy, gamma: float, kwargs: Mapping[str, Any] | None
-) -> Callable[..., Goals]:
+def _resolve(argument: str, name: str | Enum | Strategy, kwargs: Mapping[str, Any] | None) -> Callable[..., Goals]:
     """Return a strategy with its arguments bound; the arguments of :func:`mix` stay unbound.
 
     :param argument: name of the buffer's argument, for messages.
@@ -240,7 +237,7 @@ def _resolve(
     text = (name.name if isinstance(name, Enum) else str(name)).lower()
     if text not in STRATEGIES:
         raise ValueError(f"{argument}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    return partial(geometric, gamma=gamma) if text == "geometric" else STRATEGIES[text]
+    return STRATEGIES[text]
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Goals:

@@ -38,8 +38,8 @@ def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
     episode = {"episode_first_id": np.array([first]), "episode_last_id": np.array([first + T - 1])}
     goals = {"n_transitions": 20, "sample": lambda n, rng: np.full(n, 7), "next_achieved": np.zeros(1, int)}
     storage = SimpleNamespace(**episode, **goals)
-    request = IdRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0))
-    return resolve_strategy(name, gamma=gamma, **options)(request) - first
+    request = IdRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0), gamma)
+    return resolve_strategy(name, **options)(request) - first
 
 
 @settings(max_examples=40, deadline=None)
@@ -130,10 +130,10 @@ def test_desired_goals_are_those_of_all_stored_transitions(per_row, n_steps):
 
 def test_strategies_are_found_by_name_and_by_sb3s_enumeration():
     for name in STRATEGIES:
-        strategy = resolve_strategy(name, gamma=GAMMA)
+        strategy = resolve_strategy(name)
         assert getattr(strategy, "func", strategy) is STRATEGIES[name]
     for member in SB3Strategy:
-        assert resolve_strategy(member, gamma=GAMMA) is resolve_strategy(member.name, gamma=GAMMA)
+        assert resolve_strategy(member) is resolve_strategy(member.name)
 
 
 def test_a_function_can_be_a_strategy():
@@ -173,4 +173,4 @@ def test_a_strategy_may_return_numbers_of_any_type(dtype):
 )
 def test_invalid_mixes_are_refused(weights):
     with pytest.raises(ValueError, match="goal_mix"):
-        resolve_strategy("mix", gamma=GAMMA, mix_weights=weights)
+        resolve_strategy("mix", mix_weights=weights)
