@@ -9,15 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import rlher.core.gc_threshold  # noqa: F401  # first, because it shortens the other imports
 from rlher import __version__
 from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS
-from rlher.config.key import flat_values
 from rlher.core.console import print_note, warn
 from rlher.core.errors import EXIT_FAILED, ReportedError, UserError, did_you_mean, first_line, os_error_reason
-from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.signals import EXIT_INTERRUPTED
 
@@ -46,13 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ReportedError as error:
         warn(str(error))
         return error.exit_code
-    except Exception as error:
+    except (OSError, MemoryError, UnicodeEncodeError) as error:  # every other exception is a bug
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
-        message = _explain(error)
-        if message is None:
-            raise
-        warn(message)
+        warn(_explain(error))
         return EXIT_FAILED if isinstance(error, OSError | MemoryError) else UserError.exit_code
 
 
@@ -107,21 +103,19 @@ def run_command(line: flags.CommandLine) -> int:
         return command.sweep(line.combinations())
     config = line.config()
     if line.prints_config:
-        print(dump_yaml(unflatten(flat_values(config))), end="")
+        print(dump_yaml(asdict(config)), end="")
         return 0
     recorded = [str(line)] if command.records_line else []
     return command.function(config, *recorded) or 0
 
 
-def _explain(error: Exception) -> str | None:
-    """Return the message for the user, or None if the exception is a bug."""
+def _explain(error: OSError | MemoryError | UnicodeEncodeError) -> str:
+    """Return the message for the user."""
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'stdout or a file'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
-    if isinstance(error, UnicodeEncodeError):
-        return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
-    return None
+    return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
 
 
 def _ignore_os_errors(arguments: threading.ExceptHookArgs) -> None:

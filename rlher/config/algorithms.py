@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.config.key import code_param, param, with_default
 from rlher.config.plugins import Registry
-from rlher.core.errors import UserError, did_you_mean
+from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
 
@@ -80,9 +80,7 @@ class OffPolicyConfig:
         return self.model_class.rpartition(":")[2] if self.model_class else self.name
 
     def validate(self) -> None:
-        """Raise UserError if no algorithm has this name, or if a hidden layer is empty."""
-        if self.name not in ALGORITHMS:
-            raise UserError(f"algo.name={self.name} does not exist{did_you_mean(self.name, ALGORITHMS)}.")
+        """Raise UserError if a hidden layer is empty."""
         if any(size < 1 for size in leaves(self.net_arch)):
             raise UserError(f"algo.net_arch={self.net_arch} is invalid; each size must be at least 1.")
 

@@ -1,6 +1,5 @@
 """Compose the config of a command from layers: defaults, environment file, recipe, overrides."""
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, validate
 from rlher.config.overrides import expand_overrides, names_in_group
-from rlher.config.training import COMMAND_LINE_ONLY, ResumeConfig, TrainConfig
+from rlher.config.training import COMMAND_LINE_ONLY, TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
@@ -103,22 +102,3 @@ def _read_recipe(name: str) -> dict[str, Any]:
     if any(isinstance(entry, dict) and "policy" in entry for entry in recipe.values()):
         raise UserError(f"{path} has RL Zoo's hyperparameters, not a recipe; read them with --conf-file {path}.")
     return recipe
-
-
-def compose_resume(recorded: TrainConfig, overrides: Mapping[str, Any]) -> ResumeConfig:
-    """Return the config with which a run is resumed.
-
-    :param recorded: the config of the run.
-    :param overrides: values by key, including keys of :class:`~rlher.config.training.ResumeConfig`.
-    :raises UserError: an override is invalid.
-    """
-    config = ResumeConfig(**vars(copy.deepcopy(recorded)))
-    values = expand_overrides(overrides)
-    if values.get("env") in (recorded.env.id, recorded.env.name):
-        del values["env"]
-    names = {"algo": "algo.name", "env": "env.id"}
-    values = {names.get(key, key): value for key, value in values.items()}
-    set_values(config, values)
-    config.total_timesteps += config.more_timesteps
-    validate(config)
-    return config

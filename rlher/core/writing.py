@@ -29,11 +29,11 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Delete the temporary files that a process left in a folder when it was killed in :func:`atomic_write`.
+    """Delete the temporary files under a folder that a process left when it was killed in :func:`atomic_write`.
 
     No process may be writing in the folder.
     """
-    for path in folder.glob(f"{UNFINISHED}*"):
+    for path in folder.rglob(f"{UNFINISHED}*"):
         if not path.is_dir():
             path.unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ from rlher.core.reading import MAX_TABLE_BYTES, require_regular_file
 from rlher.core.writing import sync, write_json
 
 MANIFEST_FILE = "checkpoint.json"
+STATE_FILE = "state.json"
 KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 

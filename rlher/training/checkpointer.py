@@ -37,6 +37,7 @@ from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import MODEL_FILES, RunFolder
 from rlher.training import checkpoint_folder
+from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
 
@@ -44,7 +45,6 @@ MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = MODEL_FILES["best"]
 BUFFER_FILE = "replay_buffer.npz"
 ENV_ACTIONS_FILE = "env_actions.npz"
-STATE_FILE = "state.json"
 
 COUNTERS = (
     "num_timesteps",
@@ -204,24 +204,13 @@ class Checkpointer:
             raise ValueError(f"the actions have shape {arrays['actions'].shape[1:]}, not {shape}")
 
         observations: Any = envs.rebuild(build_number=int(state["build_number"]), actions=list(arrays["actions"]))
-        self._restore_generators(state["generators"])
+        generators = state["generators"]
+        set_rng_state(generators)
+        model.action_space.np_random.bit_generator.state = generators["action_space"]
+        model.random_action_source.load_state_dict(generators["random_actions"])
         is_equal = all(np.array_equal(values, arrays.get(f"obs_{key}", ())) for key, values in observations.items())
         if is_equal or not arrays["actions"].size:  # any observation can begin an episode
             model._last_obs = observations  # without it, `learn` would reset the environments
         else:
             warn(NOT_REPEATABLE)
             model.start_new_episodes(envs.rebuild)
-
-    def _restore_generators(self, saved: dict[str, Any]) -> None:
-        """Set every random number generator, and the random actions that are held, to a saved state."""
-        set_rng_state(saved)
-        self._model.action_space.np_random.bit_generator.state = saved["action_space"]
-        self._model.random_action_source.load_state_dict(saved["random_actions"])
-
-
-def recorded_values(checkpoint: Path) -> dict[str, Any]:
-    """Return the values of the config keys that may not change.
-
-    :raises Exception: the content is invalid.
-    """
-    return dict(json.loads((checkpoint / STATE_FILE).read_text())["config"])

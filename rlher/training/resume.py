@@ -1,13 +1,15 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlher.config.compose import compose_resume
-from rlher.config.key import changed_values, param_values
+from rlher.config.assignment import set_values
+from rlher.config.key import changed_values, param_values, validate
+from rlher.config.overrides import expand_overrides
 from rlher.config.training import CHANGEABLE_ON_RESUME, ResumeConfig, TrainConfig, fixed_values
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
@@ -26,6 +28,7 @@ from rlher.run.run_folder import (
     read_result,
 )
 from rlher.training import checkpoint_folder
+from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.messages import print_header
 
 
@@ -35,12 +38,19 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     :param overrides: values by key; ``run`` names the run, by default the newest unfinished one.
     :raises UserError: there is no such run, its code is not trusted, or an override is invalid.
     """
-    values = dict(overrides)
+    values = expand_overrides(overrides)
     name = values.pop("run", None)
     logs = str(values.get("logs", TrainConfig.logs))
     trust_code = trusts_code(values)
     run = lookup.open_run(str(name), logs, trust_code) if name else lookup.open_run_to_resume(logs, trust_code)
-    return compose_resume(run.config, {**values, "run": str(run.folder)})
+    config = ResumeConfig(**vars(run.config), run=str(run.folder))
+    if values.get("env") in (config.env.id, config.env.name):
+        del values["env"]
+    keys = {"algo": "algo.name", "env": "env.id"}
+    set_values(config, {keys.get(key, key): value for key, value in values.items()})
+    config.total_timesteps += config.more_timesteps
+    validate(config)
+    return config
 
 
 def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.0) -> tuple[RunFolder, RunResult]:
@@ -63,8 +73,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
         for path in folder.iterdir():
             if not path.is_dir():
                 require_safe_to_write(path)
-        for written in (folder, *(folder / name for name in ("checkpoints", "models", "clips"))):
-            remove_unfinished(written)
+        remove_unfinished(folder)
         checkpoint = checkpoint_folder.newest_valid(recorded.checkpoints_path)
         done = checkpoint_folder.timesteps_of(checkpoint) if checkpoint else 0
         start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
@@ -86,12 +95,10 @@ def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint
 
     :param new_config: config to train. ``run.config`` is read from ``config.yaml``, which the user may have edited.
     """
-    from rlher.training.checkpointer import recorded_values  # imports torch
-
     values, defaults, recorded = map(fixed_values, (new_config, run.config.defaults(), run.config))
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = recorded_values(checkpoint)
+            recorded = dict(json.loads((checkpoint / STATE_FILE).read_text())["config"])
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()

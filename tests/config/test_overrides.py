@@ -7,11 +7,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
-from rlher.config.compose import compose, compose_resume
+from rlher.config.compose import compose
 from rlher.config.overrides import expand_overrides, override_text
 from rlher.config.training import LauncherConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml
+from rlher.run import run_folder
+from rlher.training.resume import resume_config
 
 
 def test_values_become_what_their_keys_take() -> None:
@@ -84,7 +86,8 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     keys = {f"her.{key}": value for key, value in nested.items()}
     assert compose(TrainConfig, choices | keys).her.goal_mix == expected, "in Python"
     Path("mine.yaml").write_text(dump_yaml({"her": nested}))
-    assert compose_resume(compose(TrainConfig, choices), keys).her.goal_mix == expected, "a resumed run"
+    run = run_folder.create(compose(TrainConfig, choices), TrainConfig(), "")
+    assert resume_config({"run": str(run.folder), **keys}).her.goal_mix == expected, "a resumed run"
     in_file = compose(TrainConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
     assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 

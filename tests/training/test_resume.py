@@ -25,7 +25,6 @@ from gymnasium import spaces
 from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlher.config.compose import compose_resume
 from rlher.config.training import TrainConfig
 from rlher.core.console import printed_warnings
 from rlher.core.errors import DamagedFile, UserError
@@ -37,7 +36,7 @@ from rlher.training import checkpoint_folder
 from rlher.training.checkpointer import NOT_REPEATABLE, Checkpointer
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import make_logger
-from rlher.training.resume import resume_run
+from rlher.training.resume import resume_config, resume_run
 from tests.conftest import TINY
 from tests.support.bit_demonstrations import write_bit_demonstrations
 from tests.support.fuzzing.checks import time_limit
@@ -525,9 +524,8 @@ def test_an_edited_config_is_refused_before_anything_is_written(stopped: Path, e
     config = stopped / "config.yaml"
     config.write_text(change(config.read_text()))
     before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
-    run = lookup.open_run(str(stopped), "logs")
     with pytest.raises(UserError) as caught:
-        resume_run(compose_resume(run.config, {"run": str(run.folder)}), "rlher resume")
+        resume_run(resume_config({"run": str(stopped)}), "rlher resume")
     assert all(key in str(caught.value) for key in keys)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
 
