@@ -137,10 +137,10 @@ class WithPicture(gym.ObservationWrapper):
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
     """Those of rebuilt environments are transposed too, and held actions are restored without the fast update."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
-    held = ("algo.random_action=0.9", "algo.random_action_hold=4")
+    held = ("algo.random_action=0.9", "algo.random_action_hold=4", "algo.learning_starts=20", "algo.batch_size=8")
     folder = folder_of("ddpg")
-    at_step(50, lambda: shutil.copytree(folder, f"killed/{folder}"))
-    shorter = ("total_timesteps=70", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
+    at_step(30, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    shorter = ("total_timesteps=45", "eval.freq=45", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
     assert rlher("train", *words("ddpg, noise"), *shorter, wrapper, *held).code == 0
     again = rlher("train", "--resume", f"killed/{folder}", "--trust-code")
     assert (again.code, NOT_REPEATABLE not in again.err) == (0, True), again.err
