@@ -105,12 +105,13 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
 
     A closed terminal sends SIGHUP to the runs of a sweep and their command, whose end sends them SIGTERM.
     """
-    assert rlher("train", *words(case), "logs=reference").code == 0
+    run = ("train", *words(case), "total_timesteps=200")
+    assert rlher(*run, "logs=reference").code == 0
     folder = folder_of(case)
     closed_terminal = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
     at_step(120, lambda: [os.kill(os.getpid(), number) for number in closed_terminal])
     at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
-    for words_ in (("train", *words(case)), ("train", "--resume")):
+    for words_ in (run, ("train", "--resume")):
         stopped = rlher(*words_)
         assert stopped.code == 130, stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
@@ -149,7 +150,7 @@ def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> N
 
 def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:
     for words_ in ((), ("checkpoint.minutes=0",)):
-        assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=120", *words_).code == 0
+        assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=100", *words_).code == 0
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
     kept = checkpoint_folder.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
@@ -186,13 +187,13 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
 
 def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
     """The run is shorter than an episode, so half of it is left for updates; a longer run would have a later start."""
-    run = ("algo=dqn", *RUN, "env.kwargs.n_bits=100", "total_timesteps=40", "checkpoint.minutes=0")
+    run = ("algo=dqn", *RUN, "env.kwargs.n_bits=50", "total_timesteps=20", "eval.freq=50", "checkpoint.minutes=0")
     assert rlher("train", *run).code == 0
     folder = folder_of("dqn")
-    at_step(42, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    at_step(22, lambda: shutil.copytree(folder, f"killed/{folder}"))
     for resumed in (folder, Path("killed") / folder):
-        assert rlher("train", "--resume", str(resumed), "total_timesteps=100").code == 0
-        assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 20
+        assert rlher("train", "--resume", str(resumed), "total_timesteps=60").code == 0
+        assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 10
     assert differences(folder, Path("killed") / folder) == []
 
 
