@@ -76,12 +76,12 @@ def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps, step
     assert differences(run, Path("logs/dqn/BitFlipping-v0_1")) == []
 
 
-@pytest.mark.parametrize("words", ["report --output DISK.html", "plot --output DISK.pdf", "enjoy --video DISK.mp4"])
-def test_other_commands_on_a_full_disk(rlher, disk: Path, words: str) -> None:
+def test_other_commands_on_a_full_disk(rlher, disk: Path) -> None:
     assert rlher(*RUN).code == 0
     fill(disk)
-    done = rlher(*words.replace("DISK", f"{disk}/a").split(), "logs/dqn/BitFlipping-v0_1")
-    assert (done.code, str(disk) in done.err, [*disk.glob("a.*")]) == (2, True, [])
+    for words in ("report --output DISK.html", "plot --output DISK.pdf", "enjoy --video DISK.mp4"):
+        done = rlher(*words.replace("DISK", f"{disk}/a").split(), "logs/dqn/BitFlipping-v0_1")
+        assert (done.code, str(disk) in done.err, [*disk.glob("a.*")]) == (2, True, [])
     assert rlher("optimize", *RUN[1:-1], f"logs={disk}", "n_trials=1").code in (1, 2)
 
 
