@@ -8,7 +8,8 @@ COLUMNS = [f"rollout/{name}" for name in ("object_moved", "success_at_reset", "a
 
 
 def progress(rlher, algo: str, env: str, *words: str) -> pd.DataFrame:
-    assert rlher("train", f"algo={algo}", f"env={env}", *TINY, "eval.freq=400", *words).code == 0
+    few = ("eval.freq=400", "algo.train_freq=20", "algo.gradient_steps=1")
+    assert rlher("train", f"algo={algo}", f"env={env}", *TINY, *few, *words).code == 0
     return pd.read_csv(f"logs/{algo}/{env}_1/progress.csv")
 
 
