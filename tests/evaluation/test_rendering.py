@@ -71,7 +71,7 @@ def test_an_environment_that_cannot_be_rendered_is_reported(rlher) -> None:
     assert rlher("enjoy", "--episodes", "1", "--video", "a.gif").code == 1
 
 
-ENJOY = ("enjoy", "--agent", "ddpg-FetchPush-v4", "--episodes", "1", "--video", "video.mp4")
+ENJOY = ("enjoy", "env=FetchPush-v4", "controller=scripted", "--episodes", "1", "--video", "video.mp4")
 
 
 def run_command(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
