@@ -369,11 +369,9 @@ def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:
 
 def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
-        "import rlher\n"
-        "print('script')\n"
-        "run = rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, recipe=None,\n"
-        "                  vec_env='subproc', total_timesteps=60, algo={'learning_starts': 40, 'net_arch': [8]},\n"
-        "                  eval={'episodes': 2, 'final_episodes': 2, 'freq': 60, 'workers': 1})\n"
+        "import rlher\nprint('script')\n"
+        "short = {'total_timesteps': 60, 'eval': {'final_episodes': 2, 'freq': 60, 'workers': 1}}\n"
+        "run = rlher.train('dqn', 'BitFlipping-v0', recipe=None, vec_env='subproc', algo={'net_arch': [8]}, **short)\n"
         "print(run.result['status'])\n"
     )
     out = subprocess.check_output([sys.executable, "script.py"], cwd=tmp_path, text=True, stderr=subprocess.DEVNULL)

@@ -20,22 +20,19 @@ def test_lists(rlher) -> None:
 
 
 HEAVY = {"torch", "stable_baselines3", "sb3_contrib", "optuna", "pandas", "matplotlib", "mujoco", "highway_env"}
-COMPLETION = "-sc query=bash"
+LIGHT = {
+    "rlher tr": ["--version", "-sc query=bash"],
+    "rlher train algo=s": ["-sc query=bash", "train --help", "list", "optimize --cfg job"],
+}
 
 
-@pytest.mark.parametrize(
-    ("completed", "lines", "slow"),
-    [
-        ("rlher tr", ["--version", COMPLETION], HEAVY | {"hydra"}),
-        ("rlher train algo=s", [COMPLETION, "train --help", "list", "optimize --cfg job"], HEAVY),
-    ],
-)
-def test_nothing_slow_is_imported(completed: str, lines: list[str], slow: set[str], monkeypatch) -> None:
+@pytest.mark.parametrize("completed", LIGHT)
+def test_nothing_slow_is_imported(completed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, slow = LIGHT[completed], HEAVY | {"hydra"} if completed == "rlher tr" else HEAVY
     monkeypatch.setenv("COMP_LINE", completed)
     code = (
         "import sys; from rlher.cli.main import main\n"
-        f"for line in {lines!r}:\n"
-        "    try: main(line.split())\n    except SystemExit: pass\n"
+        f"for line in {lines!r}:\n    try: main(line.split())\n    except SystemExit: pass\n"
         f"    print(line, {slow!r} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -25,6 +25,7 @@ from tests.support.documents import blocks, commands
 
 COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
 SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=110", "eval.freq=60", "checkpoint.freq=60")
+SMALL = {"learning_starts": 40, "batch_size": 16, "net_arch": [16], "train_freq": 5, "gradient_steps": 1}
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
     "her.goal_mix": {"her": {"goal_selection_strategy": "mix", "goal_mix": {"future": 1.0, "evil:f": 1.0}}},
@@ -83,9 +84,6 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
     assert "Mish" in str(model.actor)
     assert "Relative" in str(model.actor)
     assert '"step"' in Path("logs/sac/FetchReach-v4_2/numbers.jsonl").read_text()
-
-
-SMALL = {"learning_starts": 40, "batch_size": 16, "net_arch": [16], "train_freq": 5, "gradient_steps": 1}
 
 
 def _tiny(**keys: Any) -> dict[str, Any]:

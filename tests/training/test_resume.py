@@ -112,8 +112,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
     at_step(120, lambda: [os.kill(os.getpid(), number) for number in closed_terminal])
     at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
     for words_ in (run, ("train", "--resume")):
-        stopped = rlher(*words_)
-        assert stopped.code == 130, stopped.err
+        assert (stopped := rlher(*words_)).code == 130, stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
     assert rlher("train", "--resume").code == 0
     assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
