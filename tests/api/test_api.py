@@ -163,10 +163,10 @@ def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path,
     importlib.import_module("own_line")
     run = rlher.train("sac", "OwnLine-v0", progress=False, **TINY)
     assert run.config.env.modules == ["own_line"]
-    again = "import sys, rlher; print(rlher.load(sys.argv[1]).evaluate(2)['episodes'])"
+    again = "import sys, rlher; print(rlher.load(sys.argv[1]).env().spec.id)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-c", again, str(run.folder)]
-    assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "2\n"
+    assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "OwnLine-v0\n"
 
 
 KEPT_RUNS = {path.parent for path in Path(ROOT, "logs").rglob("config.yaml")}
@@ -369,11 +369,9 @@ def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:
 
 def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
-        "import rlher\n"
-        "print('script')\n"
-        "run = rlher.train('dqn', 'BitFlipping-v0', env={'kwargs': {'n_bits': 4}}, recipe=None,\n"
-        "                  vec_env='subproc', total_timesteps=60, algo={'learning_starts': 40},\n"
-        "                  eval={'episodes': 2, 'final_episodes': 2, 'freq': 60})\n"
+        "import rlher\nprint('script')\n"
+        "short = {'total_timesteps': 60, 'eval': {'final_episodes': 2, 'freq': 60, 'workers': 1}}\n"
+        "run = rlher.train('dqn', 'BitFlipping-v0', recipe=None, vec_env='subproc', algo={'net_arch': [8]}, **short)\n"
         "print(run.result['status'])\n"
     )
     out = subprocess.check_output([sys.executable, "script.py"], cwd=tmp_path, text=True, stderr=subprocess.DEVNULL)

@@ -15,7 +15,6 @@ from tests.conftest import TINY
 pytestmark = pytest.mark.slow
 
 RLHER = Path(sys.executable).with_name("rlher")
-NAMES = sys.stdlib_module_names | set(metadata.packages_distributions()) | {"rlher", "sitecustomize", "usercustomize"}
 MARKS = "executed"
 EVIL = "import sys\nwith open({!r}, 'a') as file:\n    print(__name__, sys.orig_argv, file=file)\n"
 EVIL_LIBRARY = """#include <stdio.h>
@@ -59,7 +58,8 @@ def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = folder / "logs/ddpg/FetchReach-v4_1"
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("compile: 'off'", "compile: 'on'"))
-    for name in [*NAMES, "hydra_plugins/evil"]:
+    others = {"rlher", "sitecustomize", "usercustomize", "hydra_plugins/evil"}
+    for name in sys.stdlib_module_names | set(metadata.packages_distributions()) | others:
         file = run / f"{name}.py"
         file.parent.mkdir(exist_ok=True)
         file.write_text(EVIL.format(str(run / MARKS)))

@@ -73,23 +73,23 @@ def plugin(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def run(plugin: Path, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "rlher", *words]
-    environment = os.environ | {"PYTHONPATH": str(plugin)}
-    return subprocess.run(command, cwd=plugin.parent, env=environment, capture_output=True, text=True, timeout=120)
+def run(plugin: Path, *lines: str) -> tuple[list[str], str]:
+    """Run command lines in one process; return what each prints, with its exit code at the end, and stderr."""
+    code = "import sys, rlher.cli.main\nfor line in sys.argv[1:]: print(rlher.cli.main.main(line.split()), end='\\0')"
+    words, environment = [sys.executable, "-c", code, *lines], os.environ | {"PYTHONPATH": str(plugin)}
+    done = subprocess.run(words, cwd=plugin.parent, env=environment, capture_output=True, text=True, timeout=120)
+    return done.stdout.split("\0")[:-1], done.stderr
 
 
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
-    listed = run(plugin, "list")
-    assert [text for text in ("An algorithm of a plugin", "near") if text not in listed.stdout] == []
-    assert run(plugin, "greet").stdout == "greetings\n"
-    assert "tone.loud" in run(plugin, "greet", "--help-all").stdout
-    words = ("env=near", "total_timesteps=60", "eval.episodes=1", "eval.final_episodes=2", "tensorboard=false")
-    trained = run(plugin, "train", "algo=mine", *words, "threads=1", "algo.delta=2")
-    assert (trained.returncode, "delta 2" in trained.stdout) == (0, True), trained.stderr
-    assert run(plugin, "train", "algo=unused", *words).returncode == 2, "its class has no delta"
-    exported = run(plugin, "export", "logs/mine/FetchReach-v4_1", "--output", "export")
-    assert exported.returncode == 0, exported.stderr
+    words = "env=near total_timesteps=60 eval.freq=60 eval.episodes=1 eval.final_episodes=2 tensorboard=false"
+    lines = ("list", "greet", "greet --help-all", f"train algo=mine {words} threads=1 algo.delta=2")
+    lines += (f"train algo=unused {words}", "export logs/mine/FetchReach-v4_1 --output export")
+    (listed, greeted, keys, trained, unused, exported), errors = run(plugin, *lines)
+    assert [text for text in ("An algorithm of a plugin", "near") if text not in listed] == []
+    assert (greeted, "tone.loud" in keys) == ("greetings\n0", True)
+    assert (trained[-2:], "delta 2" in trained, exported[-2:]) == ("\n0", True, "\n0"), errors
+    assert unused == "2", "its class has no delta"
     assert "my_models:Plain" in Path(plugin.parent, "export/agent.json").read_text()
     config = (plugin.parent / "logs/mine/FetchReach-v4_1/config.yaml").read_text()
     assert [text for text in ("tau: 0.25", "batch_size: 32") if text not in config] == []
@@ -103,5 +103,5 @@ def test_a_plugin_may_be_imported_before_rlher(plugin: Path) -> None:
 @pytest.mark.parametrize("text", ["import no_such", "raise SystemExit(3)", "ALGORITHMS = ['x']"])
 def test_broken_plugin_is_left_out(plugin: Path, text: str) -> None:
     plugin.joinpath("my_plugin.py").write_text(text)
-    listed = run(plugin, "list", "algos")
-    assert (listed.returncode, "my_plugin" in listed.stderr) == (0, True), listed.stderr
+    (listed,), errors = run(plugin, "list algos")
+    assert (listed[-2:], "my_plugin" in errors) == ("\n0", True), errors

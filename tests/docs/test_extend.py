@@ -24,7 +24,8 @@ from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 
 COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
-SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.freq=60")
+SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=110", "eval.freq=60", "checkpoint.freq=60")
+SMALL = {"learning_starts": 40, "batch_size": 16, "net_arch": [16], "train_freq": 5, "gradient_steps": 1}
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
     "her.goal_mix": {"her": {"goal_selection_strategy": "mix", "goal_mix": {"future": 1.0, "evil:f": 1.0}}},
@@ -53,10 +54,10 @@ def own_module(source: str) -> str:
 
 @pytest.mark.parametrize("words", [COMMANDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in COMMANDS[1:])])
 def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: list[str]) -> None:
-    shorter = [word.replace("after: 5000", "after: 140") for word in words]
+    shorter = [word.replace("after: 5000", "after: 90") for word in words]
     own = [word.partition(":")[2] for word in words if word.startswith("algo=my_code:")]
     folder = Path("logs", *(own or ["sac"]), "FetchReach-v4_1")
-    at_step(100, lambda: shutil.copytree(folder, Path("copy") / folder, copy_function=os.link))
+    at_step(80, lambda: shutil.copytree(folder, Path("copy") / folder, copy_function=os.link))
     assert rlher(*shorter, *SHORT).code == 0
     assert "my_code:" in (folder / "config.yaml").read_text() or "torch.nn:" in words
     copy = Path("copy") / folder
@@ -67,18 +68,17 @@ def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: 
 
 
 def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
-    run = api.train("my_code:LateSAC", "FetchReach-v4", **_tiny(her={"priority": "my_code:Recent"}))
+    run = api.train("my_code:LateSAC", "FetchReach-v4", **_tiny(algo=SMALL, her={"priority": "my_code:Recent"}))
     import my_code
 
     assert (run.config.algo.name, run.config.algo.model_class) == ("sac", "my_code:LateSAC")
     assert isinstance(run.model, my_code.LateSAC)
-    api.train("sac", "FetchReach-v4", **_tiny())
+    api.train("sac", "FetchReach-v4", **_tiny(algo=SMALL))
     assert sorted(api.compare(by="algo")["agent"]) == ["LateSAC", "sac"]
-    small = {"learning_starts": 40, "batch_size": 16, "net_arch": [16]}
-    smooth = api.train(my_code.SmoothSAC, "FetchReach-v4", **_tiny(algo=small, total_timesteps=220))
+    smooth = api.train(my_code.SmoothSAC, "FetchReach-v4", **_tiny(algo=SMALL, total_timesteps=220))
     assert "train/action_size" in Path(smooth.folder, "progress.csv").read_text()
     network = {"features_extractor_class": my_code.Relative, "optimizer_class": "torch.optim:AdamW"}
-    given = {"algo": {"policy_kwargs": network, "activation": "torch.nn:Mish", "learning_starts": 40}}
+    given = {"algo": SMALL | {"policy_kwargs": network, "activation": "torch.nn:Mish"}}
     model = api.train("sac", "FetchReach-v4", **_tiny(logger=my_code.Lines, **given)).model
     assert type(model.actor.optimizer).__name__ == "AdamW"
     assert "Mish" in str(model.actor)
@@ -138,8 +138,7 @@ def test_an_update_may_return_numbers_and_tensors_with_one_element(workspace: Pa
     returned = "{'a': 1, 'b': batch.rewards[:1] * 0 + 2, 'c': batch.rewards.numpy().max() * 0 + 3}, None"
     method = f"    def update(self, batch, step):\n        return {returned}\n"
     module = own_module(f"from rlher.algos.td3 import DDPG\n\nclass Mine(DDPG):\n{method}")
-    algo = {"learning_starts": 40, "batch_size": 16, "net_arch": [16]}
-    run = api.train(f"{module}:Mine", "FetchReach-v4", **_tiny(algo=algo, total_timesteps=220))
+    run = api.train(f"{module}:Mine", "FetchReach-v4", **_tiny(algo=SMALL, total_timesteps=220))
     logged = pd.read_csv(Path(run.folder, "progress.csv"))[["train/a", "train/b", "train/c"]].dropna()
     assert set(map(tuple, logged.to_numpy())) == {(1.0, 2.0, 3.0)}
 
@@ -165,7 +164,7 @@ def test_a_strategy_takes_arguments_alone_and_in_a_mix(rlher, workspace: Path) -
         with pytest.raises(UserError, match=named):
             api.train("sac", "FetchReach-v4", **_tiny(her=her | wrong))
     assert not Path("logs").exists()
-    run = api.train("sac", "FetchReach-v4", **_tiny(her=her | {"goal_selection_kwargs": {"steps": 3}}))
+    run = api.train("sac", "FetchReach-v4", **_tiny(algo=SMALL, her=her | {"goal_selection_kwargs": {"steps": 3}}))
     assert run.config.her.goal_mix == her["goal_mix"]
     with pytest.raises(UserError, match="stepz"):
         api.train("sac", "FetchReach-v4", **_tiny(her="my_code:within", **{"her.goal_selection_kwargs.stepz": 3}))
@@ -242,4 +241,4 @@ def test_a_callback_without_a_result_is_told_to_return_true(rlher, workspace: Pa
     source = "class Forgets(BaseCallback):\n    def _on_step(self):\n        pass\n"
     module = own_module(f"from stable_baselines3.common.callbacks import BaseCallback\n\n{source}")
     done = rlher("train", "algo=sac", "env=FetchReach-v4", *SHORT, f"callbacks=[{module}:Forgets]")
-    assert "after 1 of 150 steps; its _on_step must return True" in done.out
+    assert "after 1 of 110 steps; its _on_step must return True" in done.out

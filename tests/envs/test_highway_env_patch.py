@@ -63,12 +63,12 @@ def play(env_id: str, config: dict, steps: int, seed: int = 0) -> list[tuple]:
 @pytest.mark.parametrize(
     ("env_id", "config", "steps", "observe"),
     [
-        ("parking-v0", {}, 2000, False),
+        ("parking-v0", {}, 1100, False),
         ("parking-v0", {"add_walls": False, "duration": 20}, 50, True),
         ("parking-v0", {"vehicles_count": 6, "action": {"type": "ContinuousAction", "dynamical": True}}, 50, True),
         ("parking-v0", {"observation": {"type": "KinematicsGoal", "features": OTHER, "scales": [2] * 5}}, 50, True),
-        ("merge-v0", {}, 50, False),  # curved lanes
-        ("highway-v0", {"vehicles_count": 10}, 50, False),
+        ("merge-v0", {}, 25, False),  # curved lanes
+        ("highway-v0", {"vehicles_count": 10}, 20, False),
         pytest.param("parking-v0", {}, 20_000, False, marks=pytest.mark.slow),
         pytest.param("parking-v0", {"vehicles_count": 6}, 1_000, True, marks=pytest.mark.slow),
     ],

@@ -192,7 +192,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     build = preparation.build_model
     monkeypatch.setattr(preparation, "build_model", lambda *arguments: models.append(build(*arguments)) or models[-1])
     failures = f"env.kwargs={{how:kill,marks:{tmp_path / 'marks'},times:6,at:0,chance:0.05}}"
-    words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9")
+    words = (f"normalize.enabled={normalised}", "eval.freq=300", "env.max_restarts=9", "algo.gradient_steps=1")
     done = rlher(*TRAIN, failures, *words, "n_envs=3", "total_timesteps=600", "checkpoint.freq=150")
     assert done.code == 0, done.err
     losses = done.err.count("killed by SIGKILL")

@@ -71,11 +71,13 @@ def test_an_environment_that_cannot_be_rendered_is_reported(rlher) -> None:
     assert rlher("enjoy", "--episodes", "1", "--video", "a.gif").code == 1
 
 
-def run_command(name: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Play an episode of FetchPush in a new process, in which MuJoCo was not imported yet."""
+ENJOY = ("enjoy", "env=FetchPush-v4", "controller=scripted", "--episodes", "1", "--video", "video.mp4")
+
+
+def run_command(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a command in a new process, in which MuJoCo was not imported yet."""
     inherited = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
-    agent = ("--agent", "ddpg-FetchPush-v4", "--episodes", "1")
-    command = [sys.executable, "-m", "rlher.cli.main", name, *agent, *arguments]
+    command = [sys.executable, "-m", "rlher.cli.main", *words]
     return subprocess.run(command, capture_output=True, text=True, env={**inherited, **environment}, cwd=folder)
 
 
@@ -88,7 +90,7 @@ def no_opengl(tmp_path: Path) -> str:
 
 
 def test_a_machine_without_opengl_plays_without_a_video(tmp_path: Path, no_opengl: str) -> None:
-    done = run_command("enjoy", tmp_path, "--video", "video.mp4", PYTHONPATH=no_opengl)
+    done = run_command(tmp_path, *ENJOY, PYTHONPATH=no_opengl)
     assert done.returncode == 1
     assert done.stdout.startswith("episode 1:")
     assert "no video" in done.stderr
@@ -105,7 +107,7 @@ def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(tmp_path: Path, no_opengl: str) -> None:
-    done = run_command("evaluate", tmp_path, PYTHONPATH=no_opengl, MUJOCO_GL="egl")
+    done = run_command(tmp_path, "check", "env=FetchPush-v4", PYTHONPATH=no_opengl, MUJOCO_GL="egl")
     assert done.returncode == 2
     assert "MUJOCO_GL=egl" in done.stderr
     assert "Traceback" not in done.stderr
@@ -115,7 +117,7 @@ def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(tmp_path: 
 def test_mujoco_uses_an_installed_renderer(tmp_path: Path) -> None:
     """Without a display GLFW cannot draw."""
     no_display = {"MUJOCO_GL": "glfw", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    done = run_command("enjoy", tmp_path, "--video", "video.mp4", **no_display)
+    done = run_command(tmp_path, *ENJOY, **no_display)
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ def blocks(name: str, *languages: str) -> list[str]:
 def shortened(code: str) -> str:
     """Return a block of Python whose training is short."""
     short = code.replace("learn(5_000)", "learn(120)").replace("compile=True", "compile=False")
+    short = short.replace("episodes=20", "episodes=2").replace("range(20)", "range(2)")
     tiny = 'total_timesteps=100, threads=1, **{"eval.episodes": 1, "eval.final_episodes": 2}'
     short = short.replace("total_timesteps=2_000", tiny).replace('eval.freq": 500', 'eval.freq": 50')
     return re.sub(r"(total_timesteps=100(?!.*eval\.freq).*?)\*\*{", r'\1**{"eval.freq": 50, ', short)

@@ -4,11 +4,12 @@ import pandas as pd
 
 from tests.conftest import TINY
 
+FEW_UPDATES = ("eval.freq=400", "algo.train_freq=20", "algo.gradient_steps=1")
 COLUMNS = [f"rollout/{name}" for name in ("object_moved", "success_at_reset", "action_saturation")]
 
 
 def progress(rlher, algo: str, env: str, *words: str) -> pd.DataFrame:
-    assert rlher("train", f"algo={algo}", f"env={env}", *TINY, "eval.freq=400", *words).code == 0
+    assert rlher("train", f"algo={algo}", f"env={env}", *TINY, *FEW_UPDATES, *words).code == 0
     return pd.read_csv(f"logs/{algo}/{env}_1/progress.csv")
 
 

@@ -37,7 +37,7 @@ def test_models_saved_before_a_fault_can_be_used(rlher, tmp_path: Path, how: str
     run = tmp_path / "logs/sac/FaultOnceFileExists-v0_1"
     kwargs = f"env.kwargs={{how:{how},once:{run / 'best_model.zip'},where:{where}}}"
     env = ("env=FaultOnceFileExists-v0", "env.modules=[hostile_envs]", kwargs, f"vec_env={vec_env}", "n_envs=2")
-    done = rlher("train", "algo=sac", *env, *TINY, "total_timesteps=400", "eval.freq=100", "eval.workers=1")
+    done = rlher("train", "algo=sac", *env, *TINY, "total_timesteps=200", "eval.freq=50", "eval.workers=1")
     assert done.code == 1
     assert is_named_once(how, done.err)
     result = json.loads((run / "result.json").read_text())

@@ -62,10 +62,9 @@ def test_a_disk_that_fills_up_in_training_leaves_existing_files_intact(rlher, di
     assert rlher("evaluate", str(run), "--episodes", "2").code == 0
 
 
-@pytest.mark.parametrize(("steps", "free"), [(20, 30_000)])
-def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps, steps: int, free: int) -> None:
+def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps) -> None:
     run = disk / "logs/dqn/BitFlipping-v0_1"
-    at_env_steps(run, {steps: lambda: fill(disk, free)})
+    at_env_steps(run, {20: lambda: fill(disk, 30_000)})
     words = (*RUN, "checkpoint.freq=30", "tensorboard=true")
     done = rlher(*words, f"logs={disk / 'logs'}")
     assert (done.code, "No space left on device" in done.err) == (1, True)
@@ -76,12 +75,12 @@ def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps, step
     assert differences(run, Path("logs/dqn/BitFlipping-v0_1")) == []
 
 
-@pytest.mark.parametrize("words", ["report --output DISK.html", "plot --output DISK.pdf", "enjoy --video DISK.mp4"])
-def test_other_commands_on_a_full_disk(rlher, disk: Path, words: str) -> None:
+def test_other_commands_on_a_full_disk(rlher, disk: Path) -> None:
     assert rlher(*RUN).code == 0
     fill(disk)
-    done = rlher(*words.replace("DISK", f"{disk}/a").split(), "logs/dqn/BitFlipping-v0_1")
-    assert (done.code, str(disk) in done.err, [*disk.glob("a.*")]) == (2, True, [])
+    for words in ("report --output DISK.html", "plot --output DISK.pdf", "enjoy --video DISK.mp4"):
+        done = rlher(*words.replace("DISK", f"{disk}/a").split(), "logs/dqn/BitFlipping-v0_1")
+        assert (done.code, str(disk) in done.err, [*disk.glob("a.*")]) == (2, True, [])
     assert rlher("optimize", *RUN[1:-1], f"logs={disk}", "n_trials=1").code in (1, 2)
 
 

@@ -104,14 +104,14 @@ def test_an_interrupted_run_resumes_bit_for_bit(rlher, at_step, case: str) -> No
 
     A closed terminal sends SIGHUP to the runs of a sweep and their command, whose end sends them SIGTERM.
     """
-    assert rlher("train", *words(case), "logs=reference").code == 0
+    run = ("train", *words(case), "total_timesteps=200")
+    assert rlher(*run, "logs=reference").code == 0
     folder = folder_of(case)
     closed_terminal = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
     at_step(120, lambda: [os.kill(os.getpid(), number) for number in closed_terminal])
     at_step(150, lambda: os.kill(os.getpid(), signal.SIGINT))
-    for words_ in (("train", *words(case)), ("train", "--resume")):
-        stopped = rlher(*words_)
-        assert stopped.code == 130, stopped.err
+    for words_ in (run, ("train", "--resume")):
+        assert (stopped := rlher(*words_)).code == 130, stopped.err
         assert json.loads((folder / "result.json").read_text())["status"] == "interrupted"
     assert rlher("train", "--resume").code == 0
     assert [steps // 10 for steps in resumed_at(folder)] == [12, 15]
@@ -136,10 +136,10 @@ class WithPicture(gym.ObservationWrapper):
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
     """Those of rebuilt environments are transposed too, and held actions are restored without the fast update."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
-    held = ("algo.random_action=0.9", "algo.random_action_hold=4")
+    held = ("algo.random_action=0.9", "algo.random_action_hold=4", "algo.learning_starts=20", "algo.batch_size=8")
     folder = folder_of("ddpg")
-    at_step(50, lambda: shutil.copytree(folder, f"killed/{folder}"))
-    shorter = ("total_timesteps=70", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
+    at_step(30, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    shorter = ("total_timesteps=45", "eval.freq=45", "checkpoint.freq=20", "checkpoint.minutes=0", "eval.workers=1")
     assert rlher("train", *words("ddpg, noise"), *shorter, wrapper, *held).code == 0
     again = rlher("train", "--resume", f"killed/{folder}", "--trust-code")
     assert (again.code, NOT_REPEATABLE not in again.err) == (0, True), again.err
@@ -148,7 +148,7 @@ def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> N
 
 def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:
     for words_ in ((), ("checkpoint.minutes=0",)):
-        assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=120", *words_).code == 0
+        assert rlher("train", *words("dqn, td_error, wrapped"), "total_timesteps=100", *words_).code == 0
     folder = folder_of("dqn")
     assert differences(folder, folder.with_name("BitFlipping-v0_2")) == []
     kept = checkpoint_folder.newest_first(folder.with_name("BitFlipping-v0_2") / "checkpoints")
@@ -185,13 +185,13 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
 
 def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
     """The run is shorter than an episode, so half of it is left for updates; a longer run would have a later start."""
-    run = ("algo=dqn", *RUN, "env.kwargs.n_bits=100", "total_timesteps=40", "checkpoint.minutes=0")
+    run = ("algo=dqn", *RUN, "env.kwargs.n_bits=50", "total_timesteps=20", "eval.freq=50", "checkpoint.minutes=0")
     assert rlher("train", *run).code == 0
     folder = folder_of("dqn")
-    at_step(42, lambda: shutil.copytree(folder, f"killed/{folder}"))
+    at_step(22, lambda: shutil.copytree(folder, f"killed/{folder}"))
     for resumed in (folder, Path("killed") / folder):
-        assert rlher("train", "--resume", str(resumed), "total_timesteps=100").code == 0
-        assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 20
+        assert rlher("train", "--resume", str(resumed), "total_timesteps=60").code == 0
+        assert yaml.safe_load((resumed / "config.yaml").read_text())["algo"]["learning_starts"] == 10
     assert differences(folder, Path("killed") / folder) == []
 
 

@@ -77,7 +77,7 @@ def test_discrete_actions(rlher, tmp_path) -> None:
 def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     """The result counts as an evaluation at step 0; resumed, the run needs no dataset, and clones no second time."""
     write_bit_demonstrations(tmp_path / "demos/many-v0", episodes=200)
-    clone = (*RUN, "algo=sac", "demos=demos/many-v0", "total_timesteps=0", "demos.pretrain_updates=500")
+    clone = (*RUN, "algo=sac", "demos=demos/many-v0", "total_timesteps=0", "demos.pretrain_updates=250")
     done = rlher(
         *clone, "algo.net_arch=[64,64]", "algo.learning_rate=1e-2", "algo.batch_size=128", "eval.final_episodes=30"
     )
