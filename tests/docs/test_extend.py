@@ -24,7 +24,8 @@ from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 
 COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
-SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "eval.freq=60", "checkpoint.freq=60")
+SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=150", "checkpoint.freq=60")
+SHORT += ("eval.freq=60", "eval.episodes=1", "eval.final_episodes=1")
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},
     "her.goal_mix": {"her": {"goal_selection_strategy": "mix", "goal_mix": {"future": 1.0, "evil:f": 1.0}}},
