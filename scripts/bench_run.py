@@ -14,6 +14,7 @@ tenth. The machine must be idle.
 """
 
 import argparse
+import functools
 import json
 import os
 import signal
@@ -81,7 +82,7 @@ def measure(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
         for contender, command in commands.items():
             times[contender].append(seconds_of(command, one_thread=contender == "plain SB3"))
     found: dict[str, Any] = {"row": name, "command": " ".join(words), "seconds": times}
-    return found | {"floor": floor(composed(words), ROWS[name].is_whole)} if name in TRAINING else found
+    return found | {"floor": floor(composed(*words), ROWS[name].is_whole)} if name in TRAINING else found
 
 
 def contenders(name: str, words: list[str], other: Path | None) -> dict[str, list[str]]:
@@ -92,7 +93,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
         old = [word for word in OLD_WAY if word.partition("=")[0] in all_train_fields()]
         found["float32"] = [*rlher, *words, "engine.precision=float32"]
         found["old way"] = [*rlher, *words, *old]
-        found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(words))]
+        found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(*words))]
     if other is not None:
         found["other"] = [str(other.resolve() / ".venv/bin/rlher"), *words]  # its modules may have other names
     return found
@@ -133,16 +134,17 @@ def scaled(words: list[str], scale: float) -> list[str]:
     """Return overrides that train and evaluate a share of a command."""
     if scale == 1:
         return []
-    config = composed(words)
+    config = composed(*words)
     steps, eval_config = config["total_timesteps"], config["eval"]
     return [
         f"total_timesteps={round(steps * scale)}",
         f"eval.freq={max(round((eval_config['freq'] or steps // 20) * scale), 1)}",
-        f"eval.final_episodes={max(round(eval_config['final_episodes'] * scale), 1)}",
+        *(f"eval.{key}={max(round(eval_config[key] * scale), 1)}" for key in ("episodes", "final_episodes")),
     ]
 
 
-def composed(words: list[str]) -> dict[str, Any]:
+@functools.cache
+def composed(*words: str) -> dict[str, Any]:
     """Return the config of a command."""
     command = [sys.executable, "-m", "rlher.cli.main", *words, "--cfg", "job"]
     config: dict[str, Any] = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -290,7 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the steps and final episodes of a training")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the steps and episodes of a training")
     parser.add_argument("--other", type=Path, help="another checkout, with a .venv")
     parser.add_argument("--contenders", nargs="+", metavar="NAME", help='such as "old way" other; default: all')
     parser.add_argument("--json", action="store_true", help="print JSON")

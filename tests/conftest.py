@@ -17,7 +17,6 @@ import yaml
 
 from rlher.core.startup import WORKER_MODULES
 from rlher.core.workers import start_fork_server
-from rlher.envs import contract, probe
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,7 +25,6 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 STATE = tempfile.TemporaryDirectory()
 os.environ["XDG_STATE_HOME"] = STATE.name  # of the key that signs runs
 os.fsync = lambda handle: None  # a tenth of the time of a short run; only a power failure needs it
-contract.MAX_RANDOM_STEPS = probe.MAX_RANDOM_STEPS = probe.RANDOM_STEPS  # a quarter of the time of a short run
 
 
 Make = Callable[..., Path]

@@ -17,7 +17,7 @@ RANDOM_STEPS = 200
 """Number of steps of the random episodes; they take 0.1 to 0.4 s."""
 
 MAX_RANDOM_STEPS = 1000
-"""Number of steps if the environment has no registered time limit, because the episodes must show the limit."""
+"""Number of steps if the environment has no registered time limit, and none of the first steps showed one."""
 
 MAX_SECONDS = 5.0
 """Time limit for very slow environments. If it is reached, the probed properties depend on the machine."""
@@ -54,7 +54,8 @@ class RandomRollout:
         env.action_space.seed(seed)
         env.reset(seed=seed)
         started = time.monotonic()
-        for _ in range(MAX_RANDOM_STEPS if self.registered_time_limit is None else RANDOM_STEPS):
+        shows_time_limit = self.registered_time_limit is not None
+        while len(results) < (RANDOM_STEPS if shows_time_limit else MAX_RANDOM_STEPS):
             if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
@@ -62,6 +63,7 @@ class RandomRollout:
             self.infos.append(dict(info))
             results.append((reward, terminated, truncated))
             if terminated or truncated:
+                shows_time_limit |= truncated
                 env.reset()
         self.rewards, self.terminated, self.truncated = map(np.array, zip(*results, strict=True))
         self.ends = np.flatnonzero(self.terminated | self.truncated)

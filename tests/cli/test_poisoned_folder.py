@@ -21,6 +21,7 @@ EVIL_LIBRARY = """#include <stdio.h>
 __attribute__((constructor)) static void run(void) { fclose(fopen("%s", "a")); }
 """
 FETCH = ("algo=ddpg", "env=FetchReach-v4", "recipe=null", *TINY, "total_timesteps=120", "threads=1")
+FETCH += ("env.max_episode_steps=10",)  # drawing a step is slow
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
 SEARCH = ("--n-trials", "1", "--n-seeds", "1", "--rerun-best", "1", "--rerun-seeds", "2")
 

@@ -13,13 +13,12 @@ from rlher import make_env
 from rlher.her import HerReplayBuffer
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
-from tests.support.tiers import slow_except
 
-PYTHON = [name for name in NAMES if blocks(name, "python")]
+PYTHON = [name for name in NAMES if blocks(name, "python") and name != "docs/guide/python.md"]  # tests/api runs it
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 
 
-@pytest.mark.parametrize("name", slow_except([each for each in PYTHON if each != "docs/guide/python.md"], PYTHON))
+@pytest.mark.parametrize("name", PYTHON)
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {"__file__": str(tmp_path / "my_code.py")}

@@ -24,7 +24,8 @@ from tests.conftest import TINY
 from tests.support.documents import blocks, commands
 
 COMMANDS = [words for words in commands("docs/guide/extend.md") if words[0] == "train"]
-SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=110", "eval.freq=60", "checkpoint.freq=60")
+SHORT = (*TINY, "recipe=null", "threads=1", "total_timesteps=110", "checkpoint.freq=60")
+SHORT += ("eval.freq=60", "eval.episodes=1", "eval.final_episodes=1")
 SMALL = {"learning_starts": 40, "batch_size": 16, "net_arch": [16], "train_freq": 5, "gradient_steps": 1}
 KEYS: dict[str, dict[str, Any]] = {
     "her.goal_selection_strategy": {"her": {"goal_selection_strategy": "evil:f"}},

@@ -10,6 +10,7 @@ from nbclient import NotebookClient
 from tests.support.documents import ROOT
 
 FILE = ROOT / "docs/first_five_minutes.ipynb"
+SHORTER = {"total_timesteps=4_000": "total_timesteps=800", "episodes=50": "episodes=10", "learn(300)": "learn(120)"}
 CODE = [cell for cell in nbformat.read(FILE, as_version=4).cells if cell.cell_type == "code"]
 
 
@@ -34,6 +35,8 @@ def test_its_links_lead_to_pages() -> None:
 @pytest.mark.slow
 def test_it_runs(tmp_path: Path) -> None:
     notebook = nbformat.read(FILE, as_version=4)
+    for cell in notebook.cells:
+        cell.source = re.sub("|".join(map(re.escape, SHORTER)), lambda found: SHORTER[found[0]], cell.source)
     NotebookClient(notebook, timeout=1500, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert "finished, success 100.0%" in shown(code)
