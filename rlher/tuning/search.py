@@ -13,7 +13,6 @@ from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import param_values
-from rlher.config.training import NOT_IN_RECIPE, SAME_AGENT
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -31,7 +30,7 @@ from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
-NOT_IN_STUDY = SAME_AGENT & NOT_IN_RECIPE
+NOT_IN_STUDY = {"seed", "eval.seed", "checkpoint.freq"}
 """Parameters in which two commands that share a study may differ."""
 
 
