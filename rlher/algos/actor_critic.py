@@ -5,13 +5,14 @@ from typing import Any
 
 import torch as th
 
-from rlher.algos.fast_update import FastAlgorithm, LoggedValues, UpdateBatch
 from rlher.algos.networks import BatchedMLP
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
+from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her import HerReplayBufferSamples
 
 
-class ActorCritic(FastAlgorithm):
+class ActorCritic(OffPolicyAlgorithm):
     """Gradients, optimizer steps and target networks of an actor and its critics.
 
     Each algorithm defines the two losses, and the order in which an update uses them.

@@ -15,9 +15,9 @@ from torch import nn
 
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_vectors
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.algos.training_loop import RolloutAlgorithm
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.training import TrainConfig, all_train_fields
 from rlher.core.errors import ReportedError, UserError, first_line
@@ -51,7 +51,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> RolloutAlgorithm:
+def build_model(config: TrainConfig, venv: VecEnv) -> OffPolicyAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with resolved ``auto`` and null values.
@@ -81,7 +81,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> RolloutAlgorithm:
     return _construct_model(config, venv, config.device, **arguments)
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> RolloutAlgorithm:
+def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
     """Build a run's model for selecting actions only. Its replay buffer has room for a single transition."""
     with preserve_rng_state():  # building a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
@@ -90,7 +90,7 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Rol
     return model
 
 
-def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> RolloutAlgorithm:
+def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OffPolicyAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model_class is not None:
@@ -99,7 +99,7 @@ def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments
     if isinstance(algo, ActorCriticConfig) and algo.layer_norm_critics:
         policy_class = with_layer_norm(policy_class)
     try:
-        # Stable-Baselines3's constructor calls `FastAlgorithm._setup_model`.
+        # Stable-Baselines3's constructor calls `OffPolicyAlgorithm._setup_model`.
         return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
     except ReportedError:
         raise

@@ -7,12 +7,13 @@ import stable_baselines3
 import torch as th
 from torch.nn import functional as F
 
-from rlher.algos.fast_update import FastAlgorithm, LoggedValues, UpdateBatch
 from rlher.algos.networks import apply_network
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer
+from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
-class DQN(FastAlgorithm, stable_baselines3.DQN):
+class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def setup_update(self) -> SimpleNamespace:

@@ -8,9 +8,9 @@ import stable_baselines3
 import torch as th
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import LoggedValues, UpdateBatch
 from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
+from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
 SQUASH_EPSILON = 1e-6  # as in Stable-Baselines3; keeps the logarithm of the squashing finite

@@ -8,10 +8,10 @@ import torch as th
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.fast_update import LoggedValues, UpdateBatch
 from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
+from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):

@@ -3,8 +3,8 @@
 import sb3_contrib
 import torch as th
 
-from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.sac import SACBase
+from rlher.algos.update_batch import UpdateBatch
 
 
 class TQC(SACBase, sb3_contrib.TQC):

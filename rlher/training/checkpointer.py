@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from rlher.algos.training_loop import RolloutAlgorithm
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import fixed_values
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
@@ -75,7 +75,7 @@ class Checkpointer:
     :param evaluator: its rows and its best model are a part of a checkpoint.
     """
 
-    def __init__(self, run: RunFolder, model: RolloutAlgorithm, evaluator: Evaluator) -> None:
+    def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
         self._model = model
         self._envs: RestorableVecEnv = model.env

@@ -9,7 +9,7 @@ from typing import Any
 from gymnasium import spaces
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.training_loop import RolloutAlgorithm
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError
@@ -23,7 +23,7 @@ CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
-def add_demonstrations(config: TrainConfig, model: RolloutAlgorithm, observation_space: spaces.Dict) -> str:
+def add_demonstrations(config: TrainConfig, model: OffPolicyAlgorithm, observation_space: spaces.Dict) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: observation space of the training environments.

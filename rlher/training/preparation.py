@@ -13,7 +13,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
-from rlher.algos.training_loop import RolloutAlgorithm
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
@@ -37,7 +37,7 @@ class TrainingSetup:
     """
 
     config: TrainConfig
-    model: RolloutAlgorithm
+    model: OffPolicyAlgorithm
     notes: list[str]
     callbacks: list[BaseCallback]
     start_time: float
@@ -107,7 +107,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _model_notes(config: TrainConfig, model: RolloutAlgorithm) -> list[str]:
+def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
     """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
     if config.engine.compile == "on":
@@ -115,8 +115,8 @@ def _model_notes(config: TrainConfig, model: RolloutAlgorithm) -> list[str]:
     if model.fallback_reason is not None:
         without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
         notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
-    elif bounds := getattr(model, "target_q_bounds", None):
-        low, high = bounds
+    elif model.target_q_bounds:
+        low, high = model.target_q_bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.total_timesteps and config.algo.learning_starts:
         notes.append(f"first update after {config.algo.learning_starts:,} steps")

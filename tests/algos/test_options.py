@@ -6,9 +6,9 @@ import pytest
 import torch as th
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.fast_update import UpdateBatch
 from rlher.algos.networks import with_layer_norm
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
+from rlher.algos.update_batch import UpdateBatch
 from tests.support.models import THEIRS, ours, train, weights
 
 CRITICS = [name for name in THEIRS if ALGORITHMS[name].actions == "continuous"]

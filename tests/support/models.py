@@ -6,15 +6,14 @@ import torch as th
 
 from rlher.algos import ALGORITHMS
 from rlher.algos.build_model import build_model
-from rlher.algos.fast_update import FastAlgorithm
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.her import HerReplayBuffer
 
-THEIRS = {k: resolve_name(each.sb3_class) for k, each in ALGORITHMS.items() if issubclass(each.load(), FastAlgorithm)}
-"""SB3's class of every algorithm with the fast update."""
+THEIRS = {name: resolve_name(algorithm.sb3_class) for name, algorithm in ALGORITHMS.items()}
+"""SB3's class of every algorithm."""
 
 
 def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", demonstrations=None, **kwargs):

@@ -1,31 +1,52 @@
-"""The training loop: choose actions, send them, update while the environments step, receive, store, call callbacks."""
+"""The base of the algorithms: a training loop whose environments may step during updates, and a faster update.
 
+The loop: choose actions, send them, update while the environments step, receive, store, call callbacks. The losses are
+defined by each algorithm, for example in :mod:`rlher.algos.sac`.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
+from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
+from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.exploration import RandomActions, with_relay_goals
+from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
+from rlher.algos.target_q_bounds import Bounds
+from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.core.workers import WorkerLost
+from rlher.her import HerReplayBuffer, HerReplayBufferSamples
+
+LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
+"""Arguments of algorithms that change the losses, with the values at which they have no effect."""
 
 
-class RolloutAlgorithm(OffPolicyAlgorithm):
-    """Base class of the algorithms: a training loop in which the environments may step while the model is updated.
+class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
+    """Stable-Baselines3's ``OffPolicyAlgorithm`` with a faster loop and update: same mathematics, same files.
 
     With ``overlap``, the updates after a rollout are done during the first step of the next rollout. The actions of
     that step are chosen before these updates. This saves time only if the environments run in worker processes. The
-    results do not depend on where they run. A subclass defines ``train``, which does the updates.
+    results do not depend on where they run.
+
+    The *fast update* concatenates observations once, not once per network. Networks of one shape are evaluated
+    together. Unused gradients are not computed. The optimizer step and the target update are each one call for all
+    parameters. Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own
+    ``train``, see ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` have no effect.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
@@ -34,15 +55,23 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
     are saved with a model. Stable-Baselines3's own class can load the model and ignores them.
 
     :param overlap: update while the environments step.
+    :param target_q_bounds: lowest and highest value of the target network; either may be None. See
+        :func:`~rlher.algos.target_q_bounds.resolve_target_q_bounds`.
+    :param compile: run the losses through ``torch.compile``.
+    :param bf16: compute wide layers of the losses in bf16; weights stay float32.
     :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: number of steps for which a random action is held.
     :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.with_relay_goals`; the environments
         need :class:`~rlher.envs.relay.RelayGoals`.
+    :raises ValueError: the fast update does not support this policy, but an argument, an overridden method of the
+        update or a priority by TD error needs the fast update.
     """
 
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
+    fast: Any = None
+    """What :meth:`setup_update` returned; None if Stable-Baselines3's ``train`` is used."""
     updates_due: int = 0
     """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
@@ -57,15 +86,49 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         self,
         *args: Any,
         overlap: bool = False,
+        target_q_bounds: Bounds | None = None,
+        compile: bool = False,
+        bf16: bool = False,
         random_action: float = 0.0,
         random_action_hold: int = 1,
         relay_probability: float = 0.0,
         relay_distance: float = 0.03,
         **kwargs: Any,
     ) -> None:
-        self.overlap, self.random_action, self.random_action_hold = overlap, random_action, random_action_hold
+        self.overlap, self.target_q_bounds, self.compile, self.bf16 = overlap, target_q_bounds, compile, bf16
+        self.random_action, self.random_action_hold = random_action, random_action_hold
         self.relay_probability, self.relay_distance = relay_probability, relay_distance
+        if not compile:
+            skip_compiler_import()
         super().__init__(*args, **kwargs)
+
+    # ------------------------------------------------------------------------- defined by each algorithm
+
+    def setup_update(self) -> SimpleNamespace:
+        """Return what ``update`` needs besides the networks, for the attribute ``fast``. It is not saved with a model.
+
+        Its ``optimizers`` are those whose learning rate follows the schedule.
+        """
+        raise NotImplementedError
+
+    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
+        """Do one update.
+
+        :param batch: batch without random numbers.
+        :param step: index of this update among the gradient steps of a ``train`` call.
+        :return: values to log by name, which are numbers or tensors with one element, and the TD errors
+            (…, batch, any).
+        """
+        raise NotImplementedError
+
+    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+        """Return actions (batch, …) for (batch, features), in float32. Continuous actions are in [-1, 1]."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------ construction
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "fast", "normalizer", "random_action_source", "updates_due"]
 
     def _setup_model(self) -> None:
         if self.use_sde:
@@ -78,13 +141,32 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         space: Any = self.action_space
         self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "normalizer", "random_action_source", "updates_due"]
+        networks = [network for network in self.policy.children() if isinstance(network, BaseModel)]
+        if not all(map(has_batchable_layers, networks)):
+            self.fallback_reason = (
+                "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
+            )
+            if unusable := self._options_that_need_fast_update():
+                raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
+            return
+        self.fast = self.setup_update()
+        policy_network = networks[0]  # the actor, or the Q network
+        self.fast.feature_fn = make_feature_fn(policy_network)
+        self.fast.reads_only_vectors = vector_keys(policy_network) is not None
 
-    def update_normalizer(self, obs: Any) -> None:
-        """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
-        if self.normalizer is not None:
-            self.normalizer.update(obs)
+    def _options_that_need_fast_update(self) -> list[str]:
+        """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
+        options = {name: getattr(self, name, neutral) for name, neutral in LOSS_OPTIONS.items()}
+        ignored = [f"{name}={value}" for name, value in options.items() if value != LOSS_OPTIONS[name]]
+        classes = type(self).__mro__
+        own = next(cls for cls in classes if cls.__module__.startswith("rlher."))
+        for cls in classes[: classes.index(own)]:  # the user's, which may override methods that only this update calls
+            ignored += [name for name in vars(cls) if hasattr(own, name) and not hasattr(SB3OffPolicyAlgorithm, name)]
+        if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
+            ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
+        return ignored
+
+    # ------------------------------------------------------------------------------------------------- the loop
 
     def learn(
         self,
@@ -182,6 +264,11 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         callback.on_rollout_end()
         return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=True)
 
+    def _do_due_updates(self) -> None:
+        updates, self.updates_due = self.updates_due, 0
+        if updates > 0:
+            self.train(gradient_steps=updates, batch_size=self.batch_size)
+
     def start_new_episodes(self, reset: Callable[[], Any]) -> None:
         """Truncate the running episodes and start new ones.
 
@@ -191,6 +278,13 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
         self._last_obs = reset()
         self.update_normalizer(self._last_obs)
         self.random_action_source.reset()
+
+    def update_normalizer(self, obs: Any) -> None:
+        """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
+        if self.normalizer is not None:
+            self.normalizer.update(obs)
+
+    # ------------------------------------------------------------------------------------------------- acting
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
@@ -208,10 +302,62 @@ class RolloutAlgorithm(OffPolicyAlgorithm):
             stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]
         return actions, stored
 
-    def _do_due_updates(self) -> None:
-        updates, self.updates_due = self.updates_due, 0
-        if updates > 0:
-            self.train(gradient_steps=updates, batch_size=self.batch_size)  # `FastAlgorithm.train`
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """Return the actions that Stable-Baselines3 returns, in two thirds of the time if all keys are vectors."""
+        if self.fast is None or not self.fast.reads_only_vectors:
+            return super().predict(observation, state, episode_start, deterministic)
+        with th.no_grad():
+            features = self.fast.feature_fn(observation)
+            actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
+        actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
+        if self.policy.squash_output:
+            actions = self.policy.unscale_action(actions)
+        return actions, state
+
+    # --------------------------------------------------------------------------------------------- the update
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
+        if self.fallback_reason is not None:
+            super().train(gradient_steps, batch_size)
+            return
+        self._update_learning_rate(self.fast.optimizers)
+        history: dict[str, list[Any]] = defaultdict(list)
+        for step in range(gradient_steps):
+            # The samples of SB3's own buffers have only the first of these fields.
+            samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
+            self._n_updates += 1
+            logged, errors = self.update(self._make_batch(samples), step)
+            for name, value in logged.items():
+                history[name].append(value)
+            if samples.indices is not None:
+                self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        for name, values in history.items():
+            self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
+
+    def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+        discounts = self.gamma if samples.discounts is None else samples.discounts
+        return UpdateBatch(
+            obs=self.fast.feature_fn(samples.observations),
+            actions=samples.actions,
+            next_obs=self.fast.feature_fn(samples.next_observations),
+            rewards=samples.rewards,
+            discounts=(1 - samples.dones) * discounts,
+            weights=samples.weights,
+        )
+
+    # ------------------------------------------------------------------------------------ parts of the losses
+
+    def clamp_target_q(self, values: th.Tensor) -> th.Tensor:
+        """Return values of the target network, clamped to ``target_q_bounds``."""
+        return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
+
+    def compile_if_enabled(self, function: Callable) -> Callable:
+        """Return ``function``, compiled if ``compile`` is set; it must change nothing in place."""
+        return compile_with_fallback(function) if self.compile else function
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
@@ -223,3 +369,9 @@ def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
             "overlap=True samples while environments in other processes step, so compute_reward must run in this "
             "process; pass it to rlher.her.HerReplayBuffer."
         )
+
+
+def _error_per_transition(errors: th.Tensor) -> th.Tensor:
+    """Return the mean absolute TD error (batch,) over critics and outputs, from errors (…, batch, any)."""
+    flat = errors.detach().abs()
+    return flat.reshape(-1, *flat.shape[-2:]).mean(dim=(0, 2))
