@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 
-import rlher.core.gc_threshold  # noqa: F401  # first, because it shortens the other imports
 from rlher import __version__
 from rlher.cli import completion, flags, help
 from rlher.cli.commands import COMMANDS

@@ -8,7 +8,7 @@ same time.
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
 
-WORKER_MODULES = ("rlher.core.gc_threshold", "rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the workers of a run import."""
 
 JOB_MODULES = (*WORKER_MODULES, "rlher.training.trainer", "sb3_contrib", "scipy.stats")

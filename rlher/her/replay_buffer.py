@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -182,7 +182,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.reward_and_done = replace(self.reward_and_done, storage=storage)
+        self.reward_and_done.reset(storage)
         self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:

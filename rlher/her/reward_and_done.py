@@ -113,7 +113,11 @@ class RewardAndDone:
             raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
-        self.statistics = RewardStatistics()
+        self.reset(self.storage)
+
+    def reset(self, storage: Storage) -> None:
+        """Use a storage whose transitions were not observed yet."""
+        self.storage, self.statistics = storage, RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under original goals
 
