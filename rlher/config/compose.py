@@ -33,7 +33,8 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     values = expand_overrides(overrides)
     trust_code = trusts_code(values)
     config: Any = schema()
-    algo = values.pop("algo", DEFAULT_ALGO if hasattr(config, "algo") else None)
+    is_run = isinstance(config, TrainConfig)
+    algo = values.pop("algo", DEFAULT_ALGO if is_run else None)
     env = values.pop("env", DEFAULT_ENV if getattr(config, "env", None) else None)
     if algo and algo not in ALGORITHMS:
         known = ", ".join(names_in_group("algo"))
@@ -43,7 +44,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
         config.algo = ALGORITHMS[algo].config(algo)
     if env:
         config.env = _env_config(env, trust_code)
-    if hasattr(config, "recipe"):
+    if is_run:
         default = f"{algo}-{env}"
         config.recipe = values.pop("recipe", default if default in conf_files("recipe") else None)
         if config.recipe:
