@@ -33,8 +33,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Add the target actor's parameters, and the schedule of the noise in the target actions."""
         fast = super().setup_update()
         fast.target_actor_params = list(self.actor_target.parameters())
-        kind = self.target_policy_noise_schedule
-        schedule = make_schedule(kind, self.target_policy_noise, key="target_policy_noise_schedule")
+        name = self.target_policy_noise_schedule
+        schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         fast.target_policy_noise_fn = FloatSchedule(schedule)
         return fast
 

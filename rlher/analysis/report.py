@@ -110,8 +110,8 @@ def embed(paths: Iterable[Path]) -> dict[Path, str]:
             warn(f"left out {path}: {first_line(error)}")
             continue
         bytes_left -= len(content)
-        kind, _ = mimetypes.guess_type(path.name)
-        embedded[path] = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+        media_type, _ = mimetypes.guess_type(path.name)
+        embedded[path] = f"data:{media_type};base64,{base64.b64encode(content).decode()}"
     return embedded
 
 

@@ -58,21 +58,21 @@ class Table:
         cells = pd.DataFrame([{cell.header: cell.text for cell in row} for row in self.rows])
         return cells.loc[:, (cells != MISSING).any()]
 
-    def format(self, kind: str, width: int = UNLIMITED_WIDTH) -> str:
+    def format(self, format: str, width: int = UNLIMITED_WIDTH) -> str:
         """Return the table as ``text``, ``markdown``, ``latex``, or its numbers as ``csv``.
 
         :param width: characters per line of ``text``. A wider table wraps its cells.
         """
         if not self.rows:
             return ""
-        if kind == "csv":
+        if format == "csv":
             return self.numbers.to_csv(index=False).rstrip()
-        if kind == "latex":
+        if format == "latex":
             return (self.latex_layout or self)._to_latex()
         lines = [f"{self.title}:", ""] if self.title else []
         cells = self.cells
         header, rows = cells.columns.tolist(), cells.to_numpy().tolist()
-        if kind == "text":
+        if format == "text":
             lines.append(text_table(header, rows, width))
         else:
             lines += [f"| {' | '.join(header)} |", "|" + "--|" * len(header)]

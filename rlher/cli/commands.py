@@ -213,19 +213,19 @@ def compare(config: command_keys.CompareConfig) -> None:
     from rlher.analysis import comparison
 
     formats = {name: config.format or FORMATS.get(Path(name).suffix.lower(), "") for name in config.output}
-    for name, kind in formats.items():
-        if not kind:
+    for name, format in formats.items():
+        if not format:
             raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
     tables = comparison.tables(comparison.load_compared(config))
 
-    def text(kind: str, width: int) -> str:
-        return "\n\n".join(table.format(kind, width) for table in tables)
+    def text(format: str, width: int) -> str:
+        return "\n\n".join(table.format(format, width) for table in tables)
 
     if not config.output:
         print(text(config.format or "text", output_width()))
-    for name, kind in formats.items():
+    for name, format in formats.items():
         with output_file(Path(name)) as temporary:
-            temporary.write_text(text(kind, UNLIMITED_WIDTH) + "\n", encoding="utf-8")
+            temporary.write_text(text(format, UNLIMITED_WIDTH) + "\n", encoding="utf-8")
         print_line(name)
 
 

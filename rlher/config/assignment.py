@@ -32,34 +32,34 @@ def set_value(config: Any, key: str, value: Any) -> None:
     :raises UserError: there is no such key, or the key cannot take the value.
     """
     *sections, name = key.split(".")
-    node, kind = config, type(config)
+    node, annotation = config, type(config)
     try:
         for section in sections:
-            kind = _type_of(node, kind, section)
+            annotation = _type_of(node, annotation, section)
             node = getattr(node, section) if is_dataclass(node) else node.setdefault(section, {})
-        kind = _type_of(node, kind, name)
-        if is_dataclass(kind):
+        annotation = _type_of(node, annotation, name)
+        if is_dataclass(annotation):
             raise KeyError(key)
     except (KeyError, TypeError):
         raise UserError(f"there is no key {key!r}{_hint(config, key)}.") from None
     try:
-        converted = _convert(value, kind)
+        converted = _convert(value, annotation)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
-        raise UserError(f"{key}={value!r} is invalid; {key} is {_describe_type(kind)}.") from None
+        raise UserError(f"{key}={value!r} is invalid; {key} is {_describe_type(annotation)}.") from None
     if isinstance(node, dict):
         node[name] = converted
     else:
         setattr(node, name, converted)
 
 
-def _type_of(node: Any, kind: Any, name: str) -> Any:
+def _type_of(node: Any, annotation: Any, name: str) -> Any:
     """Return the type of the value that a name has in a node of a config.
 
-    :param kind: type of the node.
+    :param annotation: type of the node.
     :raises KeyError, TypeError: there is no such name, or the node is a value.
     """
     if isinstance(node, dict):
-        return get_args(kind)[1] if get_args(kind) else Any
+        return get_args(annotation)[1] if get_args(annotation) else Any
     return {field.name: field.type for field in fields(node)}[name]
 
 
@@ -77,41 +77,49 @@ def _hint(config: Any, key: str) -> str:
     return f"{did_you_mean(name, names, section + dot)}{argument}"
 
 
-def _convert(value: Any, kind: Any) -> Any:
+def _convert(value: Any, annotation: Any) -> Any:
     """Return a value converted to the type of a config key.
 
     :raises TypeError, ValueError, LookupError, AttributeError, OverflowError: the value does not fit the type.
     """
-    if kind is Any:
+    if annotation is Any:
         return copy.deepcopy(value)
-    if isinstance(kind, UnionType):  # `int | None`, or `list[int] | dict[str, list[int]]`
-        first, other = get_args(kind)
+    if isinstance(annotation, UnionType):  # `int | None`, or `list[int] | dict[str, list[int]]`
+        first, other = get_args(annotation)
         if other is NoneType:
             return None if value is None else _convert(value, first)
         return _convert(value, other if isinstance(value, Mapping) else first)
-    if get_origin(kind) is dict:
-        return {str(name): _convert(entry, get_args(kind)[1]) for name, entry in value.items()}
+    if get_origin(annotation) is dict:
+        return {str(name): _convert(entry, get_args(annotation)[1]) for name, entry in value.items()}
     if value is None:
         raise TypeError
-    if get_origin(kind) is list:
+    if get_origin(annotation) is list:
         entries = value if isinstance(value, list | tuple) else [value]  # algo.net_arch=256
-        return [_convert(entry, get_args(kind)[0]) for entry in entries]
+        return [_convert(entry, get_args(annotation)[0]) for entry in entries]
     if isinstance(value, list | tuple | dict):
         raise TypeError
-    if kind is bool:
+    if annotation is bool:
         return {"true": True, "false": False}[str(value).lower()]
-    if kind is not str and isinstance(value, bool):
+    if annotation is not str and isinstance(value, bool):
         raise TypeError
-    if kind in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 looks like an addition
+    if annotation in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 looks like an addition
         raise ValueError
-    if kind is int and isinstance(value, float) and not value.is_integer():  # total_timesteps=1e5 is a whole number
+    if (
+        annotation is int and isinstance(value, float) and not value.is_integer()
+    ):  # total_timesteps=1e5 is a whole number
         raise ValueError
-    return kind(value)
+    return annotation(value)
 
 
-def _describe_type(kind: Any) -> str:
-    kind = first_type(kind)
-    if get_origin(kind) is list:
-        return f"a list whose entries are each {_describe_type(get_args(kind)[0])}"
-    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "one text", Any: "a plain value"}
-    return kinds.get(kind, "a mapping")
+def _describe_type(annotation: Any) -> str:
+    annotation = first_type(annotation)
+    if get_origin(annotation) is list:
+        return f"a list whose entries are each {_describe_type(get_args(annotation)[0])}"
+    descriptions = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "one text",
+        Any: "a plain value",
+    }
+    return descriptions.get(annotation, "a mapping")

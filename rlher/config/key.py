@@ -91,9 +91,9 @@ def takes_list(field: Field) -> bool:
     return get_origin(first_type(field.type)) is list
 
 
-def first_type(kind: Any) -> Any:
+def first_type(annotation: Any) -> Any:
     """Return the first type of a union, such as ``int`` of ``int | None``, and any other type as it is."""
-    return get_args(kind)[0] if isinstance(kind, UnionType) else kind
+    return get_args(annotation)[0] if isinstance(annotation, UnionType) else annotation
 
 
 def takes_text(field: Field) -> bool:

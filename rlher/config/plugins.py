@@ -52,9 +52,9 @@ def _plugins() -> tuple[Any, ...]:
     for entry in entry_points(group="rlher.plugins"):
         try:
             plugin = entry.load()
-            for name, kind in ATTRIBUTES.items():
-                if hasattr(plugin, name) and not isinstance(getattr(plugin, name), kind):
-                    raise TypeError(f"{name} is not a {kind.__name__}")
+            for name, expected_type in ATTRIBUTES.items():
+                if hasattr(plugin, name) and not isinstance(getattr(plugin, name), expected_type):
+                    raise TypeError(f"{name} is not a {expected_type.__name__}")
             plugins.append(plugin)
         except (Exception, SystemExit) as error:  # rlher and the other plugins still work
             warn(f"the plugin {entry.value} is left out: {describe_error(error)}.")

@@ -118,9 +118,9 @@ def describe_error(error: BaseException) -> str:
     frames = [frame for frame in stack if "/numpy/" not in frame.filename]
     is_outside = frames and not Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1])
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_outside else ""
-    kind = type(error).__name__
+    class_name = type(error).__name__
     text = first_line(error)
-    return f"{kind}{where}" if text == kind else f"{kind}: {text}{where}"
+    return f"{class_name}{where}" if text == class_name else f"{class_name}: {text}{where}"
 
 
 def describe_value(value: Any) -> str:
@@ -129,8 +129,8 @@ def describe_value(value: Any) -> str:
         return f"({', '.join(map(describe_value, value))})"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} of shape {tuple(value.shape)}"
-    kind = "None" if value is None else type(value).__name__
-    return f"{kind} of length {len(value)}" if isinstance(value, list | tuple) else kind
+    class_name = "None" if value is None else type(value).__name__
+    return f"{class_name} of length {len(value)}" if isinstance(value, list | tuple) else class_name
 
 
 def os_error_reason(error: OSError) -> str:

@@ -45,11 +45,11 @@ def _is_found(name: str) -> bool:
     return False
 
 
-def import_object(key: str, name: str, kind: type | None = None) -> Any:
+def import_object(key: str, name: str, base_class: type | None = None) -> Any:
     """Return what ``module:name`` names.
 
     :param key: config key or argument that has the name, for messages.
-    :param kind: required base class, or None if any function or class will do.
+    :param base_class: required base class, or None if any function or class will do.
     :raises UserError: there is no such name, the module cannot be imported, or the object is of another kind.
     """
     module, _, attribute = name.rpartition(":")
@@ -61,9 +61,9 @@ def import_object(key: str, name: str, kind: type | None = None) -> Any:
         has = did_you_mean(attribute, public) or f"; it has {', '.join(public[:20])}"
         raise UserError(f"{key}: {module} has no {attribute}{has}.")
     value = getattr(imported, attribute)
-    fits = callable(value) if kind is None else isinstance(value, type) and issubclass(value, kind)
+    fits = callable(value) if base_class is None else isinstance(value, type) and issubclass(value, base_class)
     if not fits:  # a function in place of a class could be os.system
-        what = "a function or class" if kind is None else f"a subclass of {kind.__name__}"
+        what = "a function or class" if base_class is None else f"a subclass of {base_class.__name__}"
         raise UserError(f"{key}: {name} is not {what}; check the spelling.")
     return value
 
@@ -85,16 +85,16 @@ def bind_arguments(key: str, function: Callable[..., Any], kwargs: Mapping[str, 
     return functools.partial(function, **kwargs) if kwargs else function
 
 
-def instantiate(key: str, entry: Any, kind: type | None, *arguments: Any) -> Any:
+def instantiate(key: str, entry: Any, base_class: type | None, *arguments: Any) -> Any:
     """Import and call the class named by ``logger``, or by an entry of ``env.wrappers`` or ``callbacks``.
 
     :param key: config key, for messages.
-    :param kind: required base class, or None if any function or class will do.
+    :param base_class: required base class, or None if any function or class will do.
     :param arguments: positional arguments, before the entry's keyword arguments.
-    :raises UserError: the class cannot be imported, is not a subclass of ``kind``, or raises.
+    :raises UserError: the class cannot be imported, is not a subclass of ``base_class``, or raises.
     """
     path, kwargs = parse_class(key, entry)
-    function = import_object(key, path, kind)
+    function = import_object(key, path, base_class)
     try:
         return function(*arguments, **kwargs)
     except Exception as error:

@@ -91,12 +91,12 @@ class Worker:
             try:
                 if not self.pipe.poll(limit):
                     raise WorkerLost(f"{self._name} hung (no answer in {limit:g} s)")
-                kind, value = self.pipe.recv()
+                tag, value = self.pipe.recv()
             except (EOFError, OSError) as error:
                 raise WorkerLost(self._exit_reason()) from error
-            if kind == "raised":
+            if tag == "raised":
                 raise value
-            if kind == "returned":
+            if tag == "returned":
                 return value
             limit = timeout
 
@@ -213,8 +213,8 @@ def _portable(error: BaseException) -> BaseException:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        kind = UserError if isinstance(error, UserError) else RuntimeError
-        portable = kind(str(error))
+        error_class = UserError if isinstance(error, UserError) else RuntimeError
+        portable = error_class(str(error))
         portable.__notes__ = error.__notes__
         return portable
     return error
