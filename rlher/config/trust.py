@@ -41,10 +41,8 @@ class UntrustedCode(UserError):
 
 
 def trusts_code(overrides: Mapping[str, Any]) -> bool:
-    """Return whether overrides set ``trust_code``, as a boolean or as text, alone or among the values of a sweep."""
-    value = overrides.get("trust_code")
-    values = value if isinstance(value, list) else [value]
-    return any(str(each).lower() == "true" for each in values)
+    """Return whether overrides set ``trust_code``, as a boolean or as text."""
+    return str(overrides.get("trust_code")).lower() == "true"
 
 
 def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool) -> None:
