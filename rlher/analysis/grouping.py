@@ -10,7 +10,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
 from rlher.config.command_keys import RunsConfig
-from rlher.config.training import SAME_AGENT, all_train_fields
+from rlher.config.training import all_train_fields
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -26,8 +26,11 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
-SETTINGS = {key for key, field in all_train_fields().items() if not field.metadata["is_param"]}
-POOLED_KEYS = SETTINGS | SAME_AGENT | {*LABEL_KEYS}
+POOLED_KEYS = {*LABEL_KEYS} | {
+    key
+    for key, field in all_train_fields().items()
+    if not field.metadata["is_param"] or field.metadata.get("same_agent")
+}
 """Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
 
 

@@ -8,9 +8,9 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env_file, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, validate
+from rlher.config.key import flat_values, iter_keys, validate
 from rlher.config.overrides import expand_overrides, names_in_group
-from rlher.config.training import COMMAND_LINE_ONLY, TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 from rlher.core.nested import flatten_sections
@@ -78,9 +78,11 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
     :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that belongs on
         the command line, or names code that is not trusted.
     """
-    recipe = dict(flatten_sections(_read_recipe(name), flat_values(config)))
-    for key in COMMAND_LINE_ONLY & recipe.keys():  # a file must not set trust_code
-        raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
+    keys = {key: field for key, field, _ in iter_keys(config)}
+    recipe = dict(flatten_sections(_read_recipe(name), keys))
+    for key in recipe:
+        if key in keys and keys[key].metadata.get("command_line_only"):  # a file must not set trust_code
+            raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)
     try:

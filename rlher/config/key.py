@@ -4,12 +4,15 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
+
+Exemption = Literal["same_agent", "changeable_on_resume", "not_in_recipe"]
+"""The :class:`KeyRules` that exempt a parameter from a comparison."""
 
 Values = Mapping[str, Any]
 """Values by dotted key."""
@@ -30,6 +33,10 @@ class KeyRules(TypedDict, total=False):
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
+    :param command_line_only: a recipe file must not set the key.
+    :param same_agent: runs of one agent, whose mean is one learning curve, may differ in the parameter.
+    :param changeable_on_resume: the parameter may change when a run is resumed.
+    :param not_in_recipe: ``rlher optimize`` does not write the parameter into its recipe.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -41,6 +48,10 @@ class KeyRules(TypedDict, total=False):
     choices: tuple[str, ...]
     positional: bool
     may_name_code: bool
+    command_line_only: bool
+    same_agent: bool
+    changeable_on_resume: bool
+    not_in_recipe: bool
     to: Literal["constructor", "policy", "builder"]
 
 
@@ -56,8 +67,7 @@ def setting(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
 def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
-    Runs with the same values of all parameters are repetitions of one experiment. The sets at the end of
-    :mod:`rlher.config.training` name the few parameters that other comparisons leave out.
+    Runs with the same values of all parameters are repetitions of one experiment.
     """
     return _declare(default, {"text": text, "is_param": True, **rules})
 
@@ -122,16 +132,16 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def param_values(config: Any, without: Collection[str] = ()) -> dict[str, Any]:
+def param_values(config: Any, without: Exemption | None = None) -> dict[str, Any]:
     """Return the values of all parameters by dotted key, see :func:`param`.
 
-    :param without: keys to leave out.
+    :param without: leave out the parameters that have this rule.
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if field.metadata["is_param"] and key not in without
+        if field.metadata["is_param"] and not field.metadata.get(without)
     }
 
 

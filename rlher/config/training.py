@@ -41,10 +41,14 @@ class NormalizeConfig:
 class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
-    freq: int | None = param(None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1)
-    episodes: int = param(20, "episodes per evaluation", low=1)
-    final_episodes: int = param(100, "episodes of the final evaluation, on other seeds", low=1)
-    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED)
+    freq: int | None = param(
+        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, same_agent=True
+    )
+    episodes: int = param(20, "episodes per evaluation", low=1, same_agent=True)
+    final_episodes: int = param(
+        100, "episodes of the final evaluation, on other seeds", low=1, same_agent=True, changeable_on_resume=True
+    )
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, same_agent=True, not_in_recipe=True)
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -53,7 +57,9 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = param(10_000, "steps between checkpoints; null: no checkpoints", low=1)
+    freq: int | None = param(
+        10_000, "steps between checkpoints; null: no checkpoints", low=1, same_agent=True, not_in_recipe=True
+    )
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
@@ -66,12 +72,14 @@ class TrainConfig:
     her: HerConfig = field(default_factory=HerConfig)
     demos: DemosConfig = field(default_factory=DemosConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED)
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, same_agent=True, not_in_recipe=True)
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
+        same_agent=True,
+        changeable_on_resume=True,
     )
     n_envs: int = param(1, "number of environments", low=1, high=10_000)
     vec_env: str = setting(
@@ -82,11 +90,17 @@ class TrainConfig:
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    recipe: str | None = setting(None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>")
-    init_from: str | None = param(None, "run folder or model file to start from")
-    callbacks: list[Any] = code_param([], "SB3's callbacks: module:Class or {module:Class: {argument: value}}")
-    trust_code: bool = setting(False, "run code that a recipe, environment or config.yaml of somebody else names")
-    logs: str = setting("logs", "folder of all runs")
+    recipe: str | None = setting(
+        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", command_line_only=True
+    )
+    init_from: str | None = param(None, "run folder or model file to start from", not_in_recipe=True)
+    callbacks: list[Any] = code_param(
+        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", changeable_on_resume=True
+    )
+    trust_code: bool = setting(
+        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
+    )
+    logs: str = setting("logs", "folder of all runs", command_line_only=True)
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
@@ -134,7 +148,7 @@ class LauncherConfig(TrainConfig):
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one")
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
 
     def for_single_run(self) -> TrainConfig:
         """Return the config of a training run that is not part of a sweep.
@@ -175,29 +189,6 @@ def fields_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
 
 
-# ------------------------------------------------------------------------------------------------ sets of keys
-
-CHANGEABLE_ON_RESUME = {"total_timesteps", "eval.final_episodes", "callbacks"}
-"""Parameters that may change when a run is resumed. A run that a callback ended can be resumed without it."""
-
-SAME_AGENT = {
-    "seed",
-    "total_timesteps",
-    "checkpoint.freq",
-    "eval.freq",
-    "eval.episodes",
-    "eval.final_episodes",
-    "eval.seed",
-}
-"""Parameters in which runs of one agent may differ; their mean is one learning curve."""
-
-NOT_IN_RECIPE = {"seed", "eval.seed", "checkpoint.freq", "env.name", "demos.path", "init_from"}
-"""Parameters that ``rlher optimize`` does not write into its recipe."""
-
-COMMAND_LINE_ONLY = {"recipe", "trust_code", "logs", "ray_address", "storage"}
-"""Keys that a recipe must not set."""
-
-
 def fixed_values(config: TrainConfig) -> dict[str, Any]:
     """Return the values that a resumed run keeps, by dotted key."""
-    return {**param_values(config, CHANGEABLE_ON_RESUME), "recipe": config.recipe}
+    return {**param_values(config, without="changeable_on_resume"), "recipe": config.recipe}

@@ -10,7 +10,7 @@ from typing import Any
 from rlher.config.assignment import set_values
 from rlher.config.key import changed_values, param_values, validate
 from rlher.config.overrides import expand_overrides
-from rlher.config.training import CHANGEABLE_ON_RESUME, ResumeConfig, TrainConfig, fixed_values
+from rlher.config.training import ResumeConfig, TrainConfig, fixed_values
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
@@ -144,7 +144,8 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Parameters that may change get their new values. The others keep the values of the first start, such as null or
     # auto; the config holds the resolved ones.
-    changeable = {key: value for key, value in param_values(run.config).items() if key in CHANGEABLE_ON_RESUME}
+    fixed = fixed_values(run.config)
+    changeable = {key: value for key, value in param_values(run.config).items() if key not in fixed}
     resumes = list(before) if isinstance(before, list) else []
     meta["experiment"] = {**(meta.get("experiment") or {}), **changeable}
     meta["resumed"] = [*resumes, {"at": now, "timesteps": done}]

@@ -17,7 +17,7 @@ from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, param_values
 from rlher.config.overrides import override_words
-from rlher.config.training import NOT_IN_RECIPE, TrainConfig
+from rlher.config.training import TrainConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
@@ -148,7 +148,9 @@ def recipe_text(config: TrainConfig, comments: list[str]) -> str:
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = flat_values(replace(config.defaults(), env=env))
-    tuned = {key: value for key, value in param_values(config, NOT_IN_RECIPE).items() if value != defaults[key]}
+    tuned = {
+        key: value for key, value in param_values(config, without="not_in_recipe").items() if value != defaults[key]
+    }
     # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")

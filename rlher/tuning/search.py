@@ -5,6 +5,7 @@ import secrets
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -13,6 +14,7 @@ from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import param_values
+from rlher.config.training import TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -111,6 +113,10 @@ def _interrupt(jobs: TrialJobs) -> KeyboardInterrupt:
     return KeyboardInterrupt(f"{progress}; run the same command again to resume.")
 
 
+def _params_of_study(config: TrainConfig) -> dict[str, Any]:
+    return {key: value for key, value in param_values(config).items() if key not in NOT_IN_STUDY}
+
+
 def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
     """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
 
@@ -118,13 +124,13 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
     """
     base = config.for_parallel_run()
     identity = {
-        **param_values(base, NOT_IN_STUDY),
+        **_params_of_study(base),
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = param_values(base.defaults(), NOT_IN_STUDY)
+    defaults = _params_of_study(base.defaults())
     study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
     # A command that joins must not propose the same trials as the first command.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
