@@ -73,9 +73,9 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OffPolicyAlgorithm:
         overlap=config.engine.overlap,
         compile=config.engine.compile == "on",
         bf16=config.engine.precision == "bf16",
+        relay_probability=config.env.relay.probability if config.env.relay.enabled else 0.0,
+        relay_distance=config.env.relay.distance,
     )
-    if config.env.relay.enabled:
-        arguments |= {"relay_probability": config.env.relay.probability, "relay_distance": config.env.relay.distance}
     if config.demos.bc_weight:
         arguments |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
     return _construct_model(config, venv, config.device, **arguments)
@@ -132,7 +132,9 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
         by_name["action_noise"] = noise if algo.action_noise else None
     by_name["policy_kwargs"] = _policy_arguments(config, venv.observation_space)
     by_name |= {"n_steps": 1} | arguments  # the replay buffer has the n-step returns
-    for name in algo.kwargs.keys() & by_name.keys():
+    for name in algo.kwargs:
+        if not (name in by_name or hasattr(algo, name) or hasattr(config.demos, name)):
+            continue
         keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name]
         raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
     return {**by_name, **algo.kwargs}

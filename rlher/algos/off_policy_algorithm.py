@@ -35,6 +35,9 @@ from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 """Arguments of algorithms that change the losses, with the values at which they have no effect."""
 
+LOOP_ATTRIBUTES = {"start_new_episodes", "update_normalizer", "updates_due", "fallback_reason"}
+"""What the training loop uses, with Stable-Baselines3's ``train`` as well. SB3's own classes do not have it."""
+
 
 class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Stable-Baselines3's ``OffPolicyAlgorithm`` with a faster loop and update: same mathematics, same files.
@@ -158,10 +161,12 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name, neutral) for name, neutral in LOSS_OPTIONS.items()}
         ignored = [f"{name}={value}" for name, value in options.items() if value != LOSS_OPTIONS[name]]
-        classes = type(self).__mro__
-        own = next(cls for cls in classes if cls.__module__.startswith("rlher."))
-        for cls in classes[: classes.index(own)]:  # the user's, which may override methods that only this update calls
-            ignored += [name for name in vars(cls) if hasattr(own, name) and not hasattr(SB3OffPolicyAlgorithm, name)]
+        is_own = [cls.__module__.startswith("rlher.") for cls in type(self).__mro__]
+        first = is_own.index(True)
+        own, sb3_class = type(self).__mro__[first], type(self).__mro__[is_own.index(False, first)]
+        for cls in type(self).__mro__[:first]:  # the user's, which may override methods that only this update calls
+            overridden = {name for name in vars(cls) if hasattr(own, name) and not hasattr(sb3_class, name)}
+            ignored += sorted(overridden - LOOP_ATTRIBUTES)
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored

@@ -17,7 +17,10 @@ RANDOM_STEPS = 200
 """Number of steps of the random episodes; they take 0.1 to 0.4 s."""
 
 MAX_RANDOM_STEPS = 1000
-"""Number of steps if the environment has no registered time limit, and none of the first steps showed one."""
+"""Number of steps if the environment has no registered time limit, until :data:`EQUAL_EPISODES` show the limit."""
+
+EQUAL_EPISODES = 10
+"""Number of truncated episodes of one length that show a time limit. Fewer may have other reasons."""
 
 MAX_SECONDS = 5.0
 """Time limit for very slow environments. If it is reached, the probed properties depend on the machine."""
@@ -34,7 +37,7 @@ CRASH_KEYS = ("is_crash", "crashed")
 class RandomRollout:
     """Random episodes, which the constructor plays.
 
-    The number of steps is fixed, so that the probed properties do not depend on the machine.
+    The number of steps depends on the environment alone, so that the probed properties do not depend on the machine.
 
     :param env: environment to play.
     :param seed: seed of the first reset and of the actions.
@@ -53,17 +56,22 @@ class RandomRollout:
         results: list[tuple[float, bool, bool]] = []
         env.action_space.seed(seed)
         env.reset(seed=seed)
-        started = time.monotonic()
-        shows_time_limit = self.registered_time_limit is not None
-        while len(results) < (RANDOM_STEPS if shows_time_limit else MAX_RANDOM_STEPS):
+        start, started = 0, time.monotonic()
+        lengths: list[int] = []  # of the truncated episodes
+        while len(results) < MAX_RANDOM_STEPS:
+            shows_limit = len(lengths) >= EQUAL_EPISODES and len(set(lengths)) == 1
+            if len(results) >= RANDOM_STEPS and (shows_limit or self.registered_time_limit is not None):
+                break
             if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
             self.observations.append({key: np.array(value) for key, value in observation.items()})
             self.infos.append(dict(info))
             results.append((reward, terminated, truncated))
+            if truncated:
+                lengths.append(len(results) - start)
             if terminated or truncated:
-                shows_time_limit |= truncated
+                start = len(results)
                 env.reset()
         self.rewards, self.terminated, self.truncated = map(np.array, zip(*results, strict=True))
         self.ends = np.flatnonzero(self.terminated | self.truncated)

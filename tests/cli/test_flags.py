@@ -1,5 +1,6 @@
 """The words of a command line as values by key."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,31 @@ def test_a_flag_sweeps_as_its_word_does() -> None:
 def test_a_word_may_be_longer_than_a_file_name() -> None:
     keys = ["her.n_steps"] * 60
     assert overrides_of("plot", [f"by=[{','.join(keys)}]"]) == {"by": keys}
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("title=a, b", "a, b"),
+        ("title='a, b'", "a, b"),
+        ("title='SAC', 'TD3'", "'SAC', 'TD3'"),
+        ("title='", "'"),
+        ("by=algo, seed", ["algo", "seed"]),
+        ("by='algo','seed'", ["algo", "seed"]),
+        ("output=a (1).png,b.pdf", ["a (1).png", "b.pdf"]),
+        ("figsize=3,4", [3, 4]),
+        ("figsize=null", None),
+    ],
+)
+def test_texts_need_no_quotes_and_lists_no_brackets(word: str, value: object) -> None:
+    key, _, text = word.partition("=")
+    for words in ([word], [f"--{key}", text]):
+        line = flags.parse("plot", words)
+        assert line.overrides == {key: value}
+        assert overrides_of("plot", shlex.split(str(line))[2:]) == {key: value}, "as it is recorded"
+
+
+def test_entries_of_a_list_may_be_null_or_mappings() -> None:
+    words = ["env.reward_range=null,0", "env.wrappers=a:B,{c:D: {x: 1, y: 2}}", "algo.net_arch={pi: [8], qf: [9]}"]
+    values = {"env.reward_range": [None, 0], "env.wrappers": ["a:B", {"c:D": {"x": 1, "y": 2}}]}
+    assert overrides_of("train", words) == {**values, "algo.net_arch": {"pi": [8], "qf": [9]}}

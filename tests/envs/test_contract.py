@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 
+import gymnasium as gym
 import pytest
 from hostile_envs import hostile
 
@@ -101,6 +102,19 @@ def test_probing_changes_no_property_that_is_set_and_finds_the_others():
     assert {key: getattr(config, key) for key in keys} == keys
     assert (config.crash_key, config.actions) == ("crashed", "continuous")
     assert check_goal_env(hostile("LineEnv")).config.max_episode_steps == 20
+
+
+class TruncatesAtRandom(gym.Wrapper):
+    """Truncates an episode for another reason than its length."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated or self.np_random.random() < 0.02, info
+
+
+def test_episodes_of_different_lengths_show_no_time_limit():
+    config = EnvConfig("BitFlipping-v0", kwargs={"n_bits": 100}, wrappers=[f"{__name__}:TruncatesAtRandom"])
+    assert check_goal_env(config).config.max_episode_steps is None
 
 
 def test_a_slow_machine_sees_the_same_random_episodes(monkeypatch):

@@ -90,6 +90,7 @@ class OwnActions(SAC):
     """Overrides methods that SB3 calls, too."""
 
     train, predict, _sample_action = SAC.train, SAC.predict, SAC._sample_action
+    start_new_episodes, _create_aliases = SAC.start_new_episodes, SAC._create_aliases
 
 
 def test_what_works_without_the_fast_update_is_not_refused() -> None:
