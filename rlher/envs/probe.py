@@ -44,6 +44,7 @@ class RandomRollout:
     :ivar registered_time_limit: time limit with which the environment was registered or made, None without a limit.
     :ivar achieved: (steps, …) achieved goals after each step; ``desired`` holds the desired goals.
     :ivar rewards: (steps,) rewards; ``terminated`` and ``truncated`` have the same shape.
+    :ivar truncated_lengths: lengths of the truncated episodes.
     :ivar ends: indices of the last steps of episodes.
     :raises RunError: the environment failed.
     """
@@ -53,15 +54,12 @@ class RandomRollout:
         self.registered_time_limit = env.spec.max_episode_steps if env.spec else None
         self.observations: list[dict[str, np.ndarray]] = []
         self.infos: list[dict[str, Any]] = []
+        self.truncated_lengths: list[int] = []
         results: list[tuple[float, bool, bool]] = []
         env.action_space.seed(seed)
         env.reset(seed=seed)
-        start, started = 0, time.monotonic()
-        lengths: list[int] = []  # of the truncated episodes
-        while len(results) < MAX_RANDOM_STEPS:
-            shows_limit = len(lengths) >= EQUAL_EPISODES and len(set(lengths)) == 1
-            if len(results) >= RANDOM_STEPS and (shows_limit or self.registered_time_limit is not None):
-                break
+        started, episode_start = time.monotonic(), 0
+        while len(results) < (RANDOM_STEPS if self._shows_time_limit else MAX_RANDOM_STEPS):
             if len(results) >= MIN_STEPS and time.monotonic() - started > MAX_SECONDS:
                 break
             observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
@@ -69,14 +67,19 @@ class RandomRollout:
             self.infos.append(dict(info))
             results.append((reward, terminated, truncated))
             if truncated:
-                lengths.append(len(results) - start)
+                self.truncated_lengths.append(len(results) - episode_start)
             if terminated or truncated:
-                start = len(results)
+                episode_start = len(results)
                 env.reset()
         self.rewards, self.terminated, self.truncated = map(np.array, zip(*results, strict=True))
         self.ends = np.flatnonzero(self.terminated | self.truncated)
         self.achieved = np.stack([observation["achieved_goal"] for observation in self.observations])
         self.desired = np.stack([observation["desired_goal"] for observation in self.observations])
+
+    @property
+    def _shows_time_limit(self) -> bool:
+        lengths = self.truncated_lengths
+        return self.registered_time_limit is not None or (len(lengths) >= EQUAL_EPISODES and len(set(lengths)) == 1)
 
     def spread_steps(self, count: int) -> np.ndarray:
         """Return the indices of at most ``count`` steps, evenly spread."""
@@ -138,9 +141,8 @@ def _probe_time_limit(rollout: RandomRollout) -> int | None:
     """Return the registered limit, or the length of the truncated episodes if all have the same length."""
     if rollout.registered_time_limit is not None:
         return rollout.registered_time_limit
-    lengths = np.diff(rollout.ends, prepend=-1)
-    truncated_lengths = np.unique(lengths[rollout.truncated[rollout.ends]])
-    return int(truncated_lengths[0]) if len(truncated_lengths) == 1 else None
+    lengths = set(rollout.truncated_lengths)
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
