@@ -163,10 +163,10 @@ def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path,
     importlib.import_module("own_line")
     run = rlher.train("sac", "OwnLine-v0", progress=False, **TINY)
     assert run.config.env.modules == ["own_line"]
-    again = "import sys, rlher; print(rlher.load(sys.argv[1]).env().spec.id)"
+    again = "import sys, rlher; print(rlher.load(sys.argv[1]).evaluate(2)['episodes'])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-c", again, str(run.folder)]
-    assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "OwnLine-v0\n"
+    assert subprocess.run(words, capture_output=True, text=True, env=environment).stdout == "2\n"
 
 
 KEPT_RUNS = {path.parent for path in Path(ROOT, "logs").rglob("config.yaml")}
