@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from full_buffer import append_episode
 from gymnasium import spaces
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
@@ -75,8 +76,7 @@ def ours(
         obs["achieved_goal"], last_obs["achieved_goal"] = achieved[:-1], achieved[-1]
         obs["desired_goal"] = last_obs["desired_goal"] = achieved[0] + 1
         rows["action"], rows["reward"] = rng.random((STEPS, ACT)), -1
-        storage.add_episode(0, storage.added, rows, last_obs, achieved[1:])
-        storage.added += STEPS
+        append_episode(storage, rows, last_obs, achieved[1:])
     return buffer
 
 

@@ -16,6 +16,7 @@ from statistics import median
 
 import numpy as np
 import torch as th
+from full_buffer import append_episode
 
 from rlher.algos.build_model import build_model
 from rlher.cli.main import main as rlher
@@ -96,8 +97,7 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
             array[:] = rng.standard_normal(array.shape)
     next_achieved = np.zeros(EPISODE, layout.achieved_dtype)
     for _ in range(transitions // EPISODE):
-        storage.add_episode(0, storage.added, rows, last_obs, next_achieved)
-        storage.added += len(rows)
+        append_episode(storage, rows, last_obs, next_achieved)
 
 
 def on_disk(folder: Path) -> int:

@@ -31,6 +31,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch as th
+from full_buffer import append_episode
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
@@ -149,8 +150,7 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
         arrays.append((storage.rows[positions], last_obs, storage.next_achieved[positions]))
     while storage.n_transitions + 1000 < capacity:
         rows, last_obs, next_achieved = arrays[index % len(arrays)]
-        storage.add_episode(0, storage.added, rows, last_obs, next_achieved)
-        storage.added += len(rows)
+        append_episode(storage, rows, last_obs, next_achieved)
         index += 1
 
 

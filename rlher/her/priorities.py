@@ -98,7 +98,7 @@ class TDErrorPriority(Priority):
         self.beta_steps = beta_steps
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
-        self.tree = SumTree(len(storage.rows))
+        self.tree = SumTree(storage.n_envs * storage.capacity)
         self.n_entered = 0  # of each environment, number of transitions that entered the tree
         self.max_priority = 1.0
         self.batches = 0
@@ -122,7 +122,7 @@ class TDErrorPriority(Priority):
         if not np.isfinite(priorities).all():
             raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
         self._enter_new()
-        has_priority = self.storage.is_stored(ids) & ~self.storage.is_demonstration(ids)
+        has_priority = self.storage.is_stored(ids) & (ids >= 0)  # demonstrations have none
         self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
@@ -207,7 +207,7 @@ class EnergyPriority(Priority):
         """Compute the energies of newly finished episodes, and return the weights of all given episodes."""
         storage = self.storage
         first, last = storage.episode_first_id[episodes], storage.episode_last_id[episodes]
-        is_finished = ~np.isin(episodes, storage.ring_newest_episode[storage.ring_running])
+        is_finished = ~np.isin(episodes, storage.newest_episode[storage.is_running])
         for episode in episodes[is_finished & (self.computed_until[episodes] != last)]:
             self.energy[episode] = self._energy_of(episode)
             self.computed_until[episode] = storage.episode_last_id[episode]

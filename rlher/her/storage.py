@@ -1,4 +1,4 @@
-"""The storage of transitions: a ring buffer for each environment, and a ring for demonstrations, never overwritten.
+"""The storage of transitions: a ring buffer for each environment, and the demonstrations, which are never overwritten.
 
 A transition is one packed row: an observation with the action and reward that followed it. The observation after
 transition i is stored in row i + 1 or, for an episode's last transition, in ``episode_last_obs[episode]``. Each
@@ -10,19 +10,23 @@ transitions are stored. A row contains the desired goal, because an environment 
 ``next_achieved``, the goals achieved after each transition, is a separate array, because virtual goals are read from
 all over the storage. It has the environment's precision, because rewards depend on it.
 
-Each ring gives its transitions serial numbers from 0. All environments step together, so their newest transitions have
-the same number. The *id* of a transition is its serial number plus :data:`IDS_PER_RING` times the index of its ring.
-Environment i has ring i, and demonstrations have the last ring. So consecutive transitions of an episode have
-consecutive ids. The *position* of a transition in the arrays is its ring's start plus the serial number modulo the
-ring's size. Episodes are numbered in the same way: the n-th episode of a ring, counted from 0, has the number
-``ring_start + n % ring_size``.
+The *id* of a transition never changes. Each environment counts its transitions from 0, and all environments step
+together, so their newest transitions have the same number. Transition n of environment e has the id
+``e * IDS_PER_ENV + n``. The demonstrations have the negative ids, up to -1. So consecutive transitions of an episode
+have consecutive ids.
+
+The *position* of a transition in the arrays is ``e * capacity + n % capacity``. The position of a demonstration is its
+id: it counts from the end of the arrays, as NumPy's negative indices do. Episodes are numbered in the same way. The
+n-th episode of an environment, counted from 0, has the number ``e * capacity + n % capacity``. The number of a
+demonstration is the id of its first transition.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
-have overwritten the transitions of episode 0. The next episode will get the number 0::
+have overwritten the transitions of episode 0. The next episode will get the number 0. There is one demonstration of 2
+transitions::
 
-    position        0  1  2                       episode            0  1  2
-    transition      3  4  2                       episode_first_id   -  2  3
-    rows["episode"] 2  2  1                       episode_last_id    -  2  4
+    position        0  1  2 -2 -1              episode            0  1  2 -2
+    transition      3  4  2 -2 -1              episode_first_id   -  2  3 -2
+    rows["episode"] 2  2  1 -2 -2              episode_last_id    -  2  4 -1
 """
 
 from collections.abc import Mapping
@@ -33,11 +37,11 @@ from numpy.typing import NDArray
 
 ACHIEVED_GOAL, DESIRED_GOAL = "achieved_goal", "desired_goal"
 
-RING_SHIFT = 40
-IDS_PER_RING = 1 << RING_SHIFT
-"""Number of ids reserved for each ring; no ring ever gets as many transitions."""
+ENV_SHIFT = 40
+IDS_PER_ENV = 1 << ENV_SHIFT
+"""Number of ids reserved for each environment; none ever gets as many transitions."""
 
-RING_ARRAYS = ("ring_running", "ring_newest_episode")
+ENV_ARRAYS = ("is_running", "newest_episode")
 EPISODE_ARRAYS = ("episode_first_id", "episode_last_id", "episode_last_obs")
 
 Observations = Mapping[str, NDArray]
@@ -96,12 +100,10 @@ class Storage:
     :param capacity: maximum number of stored transitions of each environment.
     :param n_envs: number of environments.
     :param layout: types and shapes of a transition.
-    :param demonstration_steps: number of transitions of the demonstrations, which :meth:`add_episode` stores in ring
-        ``n_envs``. If 0, this ring does not exist.
+    :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
     :ivar added: number of transitions that each environment ever added.
-    :ivar ring_sizes: for each ring, maximum number of transitions.
-    :ivar ring_running: for each ring, whether its newest episode is running.
-    :ivar ring_newest_episode: for each ring, number of its newest episode.
+    :ivar is_running: for each environment, whether its newest episode is running.
+    :ivar newest_episode: for each environment, number of its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
     :ivar episode_first_id: for each episode, id of its oldest stored transition.
@@ -114,17 +116,12 @@ class Storage:
         self.n_envs = n_envs
         self.layout = layout
         self.demonstration_steps = demonstration_steps
-        sizes = [capacity] * n_envs
-        if demonstration_steps > 0:
-            sizes.append(demonstration_steps)
         self.added = 0
-        self.ring_sizes = np.array(sizes, np.int64)
-        self.ring_running = np.zeros(len(sizes), dtype=bool)
-        self.ring_starts = np.cumsum(self.ring_sizes) - self.ring_sizes
-        self.ring_newest_episode = self.ring_starts - 1  # no episode yet
+        self.is_running = np.zeros(n_envs, dtype=bool)
+        self.newest_episode = np.arange(n_envs) * capacity - 1  # no episode yet
 
         # The operating system gives memory to an array of zeros only where it is written to.
-        count = sum(sizes)
+        count = n_envs * capacity + demonstration_steps
         self.rows = np.zeros(count, layout.row_dtype)
         self.next_achieved = np.zeros(count, layout.achieved_dtype)
         self.episode_first_id = np.zeros(count, np.int64)
@@ -158,73 +155,69 @@ class Storage:
         for key in self.layout.observation_dtype.names or ():
             copy_into(obs[key], packed[key])
             copy_into(next_obs[key], last_obs[key])
-        before = self.episode_last_obs.take(self.ring_newest_episode[: self.n_envs])
+        before = self.episode_last_obs.take(self.newest_episode)
         if packed.tobytes() != before.tobytes():  # some environment was reset
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
-            self.ring_running[: self.n_envs][was_reset] = False
+            self.is_running[was_reset] = False
 
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
-        positions = np.array([self._append(env, self.added) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
         self.added += 1
-        rows["episode"] = episodes = self.ring_newest_episode[: self.n_envs]
+        rows["episode"] = self.newest_episode
         self.rows.put(positions, rows)
-        self.episode_last_obs.put(episodes, last_obs)
+        self.episode_last_obs.put(self.newest_episode, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
-        self.ring_running[: self.n_envs][done] = False
+        self.is_running[done] = False
 
-    def add_episode(
-        self, ring: int, first_serial: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray
-    ) -> None:
-        """Store a whole episode of T steps in a ring. ``added`` does not change.
+    def _append(self, env: int) -> int:
+        """Reserve the position of an environment's new transition in its running episode, or else in a new episode.
 
-        :param ring: number of the environment, or ``n_envs`` for the demonstrations.
-        :param first_serial: serial number of the episode's first transition.
+        The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
+        """
+        start = env * self.capacity
+        position = start + self.added % self.capacity
+        new_id = env * IDS_PER_ENV + self.added
+        if self.added >= self.capacity:
+            self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
+
+        if not self.is_running[env]:
+            # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next number is free.
+            self.newest_episode[env] = start + (self.newest_episode[env] - start + 1) % self.capacity
+            self.episode_first_id[self.newest_episode[env]] = new_id
+            self.is_running[env] = True
+        self.episode_last_id[self.newest_episode[env]] = new_id
+        return position
+
+    def add_demonstration(self, first_id: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
+        """Store a demonstration of T steps.
+
+        :param first_id: id of its first transition. The first demonstration has ``-demonstration_steps``, and each
+            further one follows the one before.
         :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
-        self.ring_running[ring] = False
-        positions = [self._append(ring, first_serial + step) for step in range(len(rows))]
-        rows["episode"] = self.ring_newest_episode[ring]
-        self.rows[positions], self.next_achieved[positions] = rows, next_achieved
-        self.episode_last_obs[self.ring_newest_episode[ring]] = last_obs
-        self.ring_running[ring] = False
-
-    def _append(self, ring: int, serial: int) -> int:
-        """Reserve the position of a new transition in the running episode, or in a new episode if none is running.
-
-        The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
-        """
-        size, start = int(self.ring_sizes[ring]), int(self.ring_starts[ring])
-        new_id = ring * IDS_PER_RING + serial
-        position = start + serial % size
-        if serial >= size:
-            self.episode_first_id[self.rows["episode"][position]] = new_id - size + 1
-
-        if not self.ring_running[ring]:
-            # The ring now holds fewer transitions, so fewer episodes, than its size. So the next number is free.
-            newest_offset = self.ring_newest_episode[ring] - start
-            self.ring_newest_episode[ring] = start + (newest_offset + 1) % size
-            self.episode_first_id[self.ring_newest_episode[ring]] = new_id
-            self.ring_running[ring] = True
-        self.episode_last_id[self.ring_newest_episode[ring]] = new_id
-        return position
+        rows["episode"] = first_id
+        ids = np.arange(first_id, first_id + len(rows))
+        self.rows[ids], self.next_achieved[ids] = rows, next_achieved
+        self.episode_first_id[first_id], self.episode_last_id[first_id] = first_id, ids[-1]
+        self.episode_last_obs[first_id] = last_obs
 
     def truncate_running(self, terminated: bool = False) -> None:
         """End every running episode.
 
         :param terminated: whether to store the last step as terminal; otherwise it is stored as a time-out.
         """
-        last_ids = self.episode_last_id[self.ring_newest_episode[self.ring_running]]
+        last_ids = self.episode_last_id[self.newest_episode[self.is_running]]
         self.rows["terminated"][self.positions(last_ids)] |= terminated
-        self.ring_running[:] = False
+        self.is_running[:] = False
 
     def clear(self) -> None:
         """Remove all transitions except the demonstrations."""
         self.added = 0
-        self.ring_running[:] = False
+        self.is_running[:] = False
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -241,26 +234,25 @@ class Storage:
     def ids(self, env: int, since: int = 0) -> Ids:
         """Return the ids of an environment's transitions, the oldest first.
 
-        :param since: leave out transitions with a smaller serial number.
+        :param since: leave out this many of its first transitions.
         """
-        return env * IDS_PER_RING + np.arange(max(self.added - self.stored, since), self.added)
+        return env * IDS_PER_ENV + np.arange(max(self.added - self.stored, since), self.added)
 
     def ids_since(self, since: int) -> Ids:
-        """Return the ids of all environments' transitions whose serial numbers are at least ``since``."""
+        """Return the ids of all environments' transitions, without the ``since`` first ones of each environment."""
         return np.concatenate([self.ids(env, since) for env in range(self.n_envs)])
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
-        demonstrations = self.n_envs * IDS_PER_RING + np.arange(self.demonstration_steps)
-        return np.concatenate([self.ids_since(0), demonstrations])
+        return np.concatenate([self.ids_since(0), np.arange(-self.demonstration_steps, 0)])
 
     def episodes(self, env: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
         if self.added == 0:
             return np.zeros(0, np.int64)
-        start, size = self.ring_starts[env], self.capacity
+        start, size = env * self.capacity, self.capacity
         oldest = self.rows["episode"][start + (self.added - self.stored) % size]
-        count = (self.ring_newest_episode[env] - oldest) % size + 1
+        count = (self.newest_episode[env] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
@@ -270,39 +262,35 @@ class Storage:
         if self.n_envs == 1:  # a shortcut for the usual case
             return index + (self.added - stored)
         env, offset = np.divmod(index, stored)
-        return env * IDS_PER_RING + (self.added - stored) + offset
+        return env * IDS_PER_ENV + (self.added - stored) + offset
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
-        return self.n_envs * IDS_PER_RING + (rng.random(count) * self.demonstration_steps).astype(np.int64)
+        return (rng.random(count) * self.demonstration_steps).astype(np.int64) - self.demonstration_steps
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
-        if len(self.ring_sizes) == 1:  # a shortcut for the usual case, which takes a third of the time
+        if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
-        ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        return self.ring_starts.take(ring) + serial % self.ring_sizes.take(ring)
+        in_ring = (ids >> ENV_SHIFT) * self.capacity + (ids & (IDS_PER_ENV - 1)) % self.capacity
+        return np.where(ids < 0, ids, in_ring)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
-        env, offset = np.divmod(positions, self.capacity)  # the rings of the environments come first
+        env, offset = np.divmod(positions, self.capacity)
         newest = self.added - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
-        return env * IDS_PER_RING + newest - age
+        return env * IDS_PER_ENV + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
-        ring, serial = ids >> RING_SHIFT, ids & (IDS_PER_RING - 1)
-        of_env = (ring >= 0) & (ring < self.n_envs) & (serial < self.added) & (serial >= self.added - self.stored)
-        return of_env | self.is_demonstration(ids) & (serial < self.demonstration_steps)
+        env, number = ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
+        in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added) & (number >= self.added - self.stored)
+        return in_ring | ((ids < 0) & (ids >= -self.demonstration_steps))
 
-    def is_newer(self, ids: Ids, serial: int) -> NDArray[np.bool_]:
-        """Return (n,) whether transitions are of an environment and their serial numbers at least ``serial``."""
-        return (ids & (IDS_PER_RING - 1) >= serial) & ~self.is_demonstration(ids)
-
-    def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return whether these ids belong to demonstrations."""
-        return ids >> RING_SHIFT == self.n_envs
+    def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
+        """Return (n,) whether transitions are of an environment and the ``number`` first ones of it are older."""
+        return (ids >= 0) & (ids & (IDS_PER_ENV - 1) >= number)
 
     def rows_at(self, positions: Positions) -> NDArray:
         """Return a copy of the packed rows at these positions; the positions may have any shape."""
@@ -329,7 +317,7 @@ class Storage:
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
-        arrays |= {name: getattr(self, name) for name in RING_ARRAYS}
+        arrays |= {name: getattr(self, name) for name in ENV_ARRAYS}
         arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
         return arrays | {name: getattr(self, name)[episodes] for name in EPISODE_ARRAYS}
 
@@ -342,8 +330,8 @@ class Storage:
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         storage = cls(capacity, n_envs, layout, demonstration_steps)
         storage.added = int(arrays["added"])
-        for name in RING_ARRAYS:
-            storage._fill(name, np.arange(len(storage.ring_sizes)), arrays[name])
+        for name in ENV_ARRAYS:
+            storage._fill(name, np.arange(n_envs), arrays[name])
         positions = storage.positions(storage.all_ids())
         storage._fill("rows", positions, arrays["rows"])
         storage._fill("next_achieved", positions, arrays["next_achieved"])

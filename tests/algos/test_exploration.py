@@ -64,7 +64,7 @@ def test_no_action_is_held_beyond_the_end_of_its_episode(policy):
     assert (model.fallback_reason is None) == (not policy)
     actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage
-    episodes = storage.episodes(0)[: -1 if storage.ring_running[0] else None]
+    episodes = storage.episodes(0)[: -1 if storage.is_running[0] else None]
     held = [actions[storage.episode_first_id[episode] : storage.episode_last_id[episode] + 1] for episode in episodes]
     assert len(held) > 5
     assert all(len(np.unique(actions)) == 1 for actions in held)

@@ -78,7 +78,7 @@ def test_model_and_buffer_are_saved_and_loaded(tmp_path, truncate):
     assert isinstance(loaded.replay_buffer, SB3Buffer)
     assert loaded.replay_buffer.n_transitions == 0
     loaded.load_replay_buffer(tmp_path / "buffer", truncate_last_traj=truncate)
-    assert loaded.replay_buffer.storage.ring_running.any() != truncate
+    assert loaded.replay_buffer.storage.is_running.any() != truncate
     assert loaded.replay_buffer.n_transitions == model.replay_buffer.n_transitions
     assert loaded.replay_buffer.env is env
     loaded.learn(60, reset_num_timesteps=False)
