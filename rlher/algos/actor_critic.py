@@ -1,6 +1,5 @@
 """Base class of the algorithms with an actor and Q critics, with behavioural cloning of demonstrations."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import torch as th
@@ -25,6 +24,11 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
+    batched_critics: BatchedMLP
+    batched_target_critics: BatchedMLP
+    actor_params: list[th.Tensor]
+    fused_actor_optimizer: FusedOptimizer
+    fused_critic_optimizer: FusedOptimizer
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -46,63 +50,59 @@ class ActorCritic(OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------- parts of an update
 
-    def setup_update(self) -> SimpleNamespace:
-        """Return the batched critics, the fused optimizers, and the functions that compute gradients."""
-        critics = BatchedMLP(self.critic.q_networks, self.bf16)
-        actor_params = list(self.actor.parameters())
-        return SimpleNamespace(
-            critics=critics,
-            target_critics=BatchedMLP(self.critic_target.q_networks, self.bf16),
-            actor_params=actor_params,
-            optimizers=[self.critic.optimizer, self.actor.optimizer],
-            critic_optimizer=FusedOptimizer(self.critic.optimizer, critics.parameters),
-            actor_optimizer=FusedOptimizer(self.actor.optimizer, actor_params),
-            critic_grad_fn=self.compile_if_enabled(self._critic_gradients),
-            actor_grad_fn=self.compile_if_enabled(self._actor_gradients),
-        )
+    def setup_update(self) -> None:
+        """Set the batched critics, the fused optimizers, and the functions that compute gradients."""
+        self.batched_critics = BatchedMLP(self.critic.q_networks, self.bf16)
+        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.bf16)
+        self.actor_params = list(self.actor.parameters())
+        self.optimizers = [self.critic.optimizer, self.actor.optimizer]
+        self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
+        self.fused_actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
+        self.critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
+        self.actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors, gradients = self.fast.critic_grad_fn(batch)
+        loss, errors, gradients = self.critic_grad_fn(batch)
         # The optimizer has the parameters of each critic, not the stacked parameters.
-        self.fast.critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
+        self.fused_critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        losses, gradients = self.fast.actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
-        self.fast.actor_optimizer.step(gradients)
+        losses, gradients = self.actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
+        self.fused_actor_optimizer.step(gradients)
         return losses
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.fast.critics.stacked, self.fast.target_critics.stacked, self.tau)
+        polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         loss, errors = self.critic_loss(batch)
-        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.fast.critics.stacked)
+        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
 
     def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, tuple[th.Tensor, ...]]:
         loss, logged = self.actor_loss(batch)
         losses: LoggedValues = {"actor_loss": loss.detach()} | {name: value.detach() for name, value in logged.items()}
         if batch.demonstrations is not None:
             loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
-        return losses, th.autograd.grad(loss, self.fast.actor_params)
+        return losses, th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
     def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.fast.target_critics(inputs, frozen=True))
+        return self.clamp_target_q(self.batched_target_critics(inputs, frozen=True))
 
     def q_values(self, batch: UpdateBatch) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
-        return self.fast.critics(th.cat((batch.obs, batch.actions), dim=1))
+        return self.batched_critics(th.cat((batch.obs, batch.actions), dim=1))
 
     def actor_q_values(self, batch: UpdateBatch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
-        return self.fast.critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
+        return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -123,10 +123,10 @@ class ActorCritic(OffPolicyAlgorithm):
         self._update_learning_rate([self.actor.optimizer])
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            distances, _ = self._squared_distances(self.fast.feature_fn(samples.observations), samples.actions)
+            distances, _ = self._squared_distances(self.feature_fn(samples.observations), samples.actions)
             loss = distances.mean()
             # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
-            self.fast.actor_optimizer.step(th.autograd.grad(loss, self.fast.actor_params, materialize_grads=True))
+            self.fused_actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
     def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and the cloning loss.
@@ -148,4 +148,4 @@ class ActorCritic(OffPolicyAlgorithm):
     @th.no_grad()
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.fast.critics(th.cat((obs, actions), dim=1)))
+        return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)))

@@ -1,7 +1,5 @@
 """Deep Q-network."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import stable_baselines3
 import torch as th
@@ -16,20 +14,17 @@ from rlher.algos.update_batch import LoggedValues, UpdateBatch
 class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
-    def setup_update(self) -> SimpleNamespace:
-        """Return the fused optimizer of the Q network, and the function that computes gradients."""
-        params = list(self.q_net.parameters())
-        return SimpleNamespace(
-            params=params,
-            optimizers=[self.policy.optimizer],
-            optimizer=FusedOptimizer(self.policy.optimizer, params),
-            grad_fn=self.compile_if_enabled(self._gradients),
-        )
+    def setup_update(self) -> None:
+        """Set the fused optimizer of the Q network, and the function that computes gradients."""
+        self.q_net_params = list(self.q_net.parameters())
+        self.optimizers = [self.policy.optimizer]
+        self.fused_optimizer = FusedOptimizer(self.policy.optimizer, self.q_net_params)
+        self.grad_fn = self.compile_if_enabled(self._gradients)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors, gradients = self.fast.grad_fn(batch)
-        self.fast.optimizer.step(gradients)
+        loss, errors, gradients = self.grad_fn(batch)
+        self.fused_optimizer.step(gradients)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
@@ -43,7 +38,7 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
         loss, errors = self.loss(batch)
-        gradients = th.autograd.grad(loss, self.fast.params)
+        gradients = th.autograd.grad(loss, self.q_net_params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:

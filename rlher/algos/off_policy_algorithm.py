@@ -5,9 +5,8 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -73,14 +72,20 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
-    fast: Any = None
-    """What :meth:`setup_update` returned; None if Stable-Baselines3's ``train`` is used."""
     updates_due: int = 0
     """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
     random_action_source: RandomActions
     """Replaces some of the agent's actions."""
+    optimizers: list[th.optim.Optimizer]
+    """Optimizers whose learning rate follows the schedule."""
+    feature_fn: Callable[[Any], th.Tensor]
+    """Joins observations, by key, to one tensor (batch, features)."""
+    reads_only_vectors: bool = False
+    """Whether the fast update is used, and all keys of an observation are vectors."""
+    _not_saved: Collection[str] = ()
+    """Names of the attributes of the fast update, which are made again when a model is loaded."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -107,11 +112,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------- defined by each algorithm
 
-    def setup_update(self) -> SimpleNamespace:
-        """Return what ``update`` needs besides the networks, for the attribute ``fast``. It is not saved with a model.
-
-        Its ``optimizers`` are those whose learning rate follows the schedule.
-        """
+    def setup_update(self) -> None:
+        """Set ``optimizers`` and the other attributes that ``update`` needs. They are not saved with a model."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -131,7 +133,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------------------ construction
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "fast", "normalizer", "random_action_source", "updates_due"]
+        return [*super()._excluded_save_params(), *self._not_saved, "normalizer", "random_action_source", "updates_due"]
 
     def _setup_model(self) -> None:
         if self.use_sde:
@@ -152,10 +154,12 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             if unusable := self._options_that_need_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
-        self.fast = self.setup_update()
+        saved = set(vars(self))
         policy_network = networks[0]  # the actor, or the Q network
-        self.fast.feature_fn = make_feature_fn(policy_network)
-        self.fast.reads_only_vectors = vector_keys(policy_network) is not None
+        self.feature_fn = make_feature_fn(policy_network)
+        self.reads_only_vectors = vector_keys(policy_network) is not None
+        self.setup_update()
+        self._not_saved = ["_not_saved", *(name for name in vars(self) if name not in saved)]
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
@@ -311,10 +315,10 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time if all keys are vectors."""
-        if self.fast is None or not self.fast.reads_only_vectors:
+        if not self.reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self.fast.feature_fn(observation)
+            features = self.feature_fn(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:
@@ -328,7 +332,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if self.fallback_reason is not None:
             super().train(gradient_steps, batch_size)
             return
-        self._update_learning_rate(self.fast.optimizers)
+        self._update_learning_rate(self.optimizers)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -346,9 +350,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self.fast.feature_fn(samples.observations),
+            obs=self.feature_fn(samples.observations),
             actions=samples.actions,
-            next_obs=self.fast.feature_fn(samples.next_observations),
+            next_obs=self.feature_fn(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,

@@ -1,7 +1,6 @@
 """Soft actor-critic."""
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import stable_baselines3
@@ -29,13 +28,12 @@ class SACBase(ActorCritic):
     ent_coef_tensor: th.Tensor
     target_entropy: Any
 
-    def setup_update(self) -> SimpleNamespace:
-        """Add the fused optimizer of the entropy coefficient, if the coefficient is learnt."""
-        fast = super().setup_update()
+    def setup_update(self) -> None:
+        """Set the fused optimizer of the entropy coefficient too, if the coefficient is learnt."""
+        super().setup_update()
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            fast.optimizers.append(self.ent_coef_optimizer)
-            fast.ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
-        return fast
+            self.optimizers.append(self.ent_coef_optimizer)
+            self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
@@ -88,7 +86,7 @@ class SACBase(ActorCritic):
             return {}
         gradient = -(log_prob + self.target_entropy)
         loss = self.log_ent_coef.detach() * gradient
-        self.fast.ent_coef_optimizer.step([gradient.reshape(1)])
+        self.fused_ent_coef_optimizer.step([gradient.reshape(1)])
         return {"ent_coef_loss": loss}
 
     def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:

@@ -1,6 +1,5 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import stable_baselines3
@@ -23,20 +22,21 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
+    target_actor_params: list[th.Tensor]
+
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any
     ) -> None:
         self.action_l2, self.target_policy_noise_schedule = action_l2, target_policy_noise_schedule
         super().__init__(*args, **kwargs)
 
-    def setup_update(self) -> SimpleNamespace:
-        """Add the target actor's parameters, and the schedule of the noise in the target actions."""
-        fast = super().setup_update()
-        fast.target_actor_params = list(self.actor_target.parameters())
+    def setup_update(self) -> None:
+        """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
+        super().setup_update()
+        self.target_actor_params = list(self.actor_target.parameters())
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
-        fast.target_policy_noise_fn = FloatSchedule(schedule)
-        return fast
+        self.target_policy_noise_fn = FloatSchedule(schedule)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
@@ -49,7 +49,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
-        deviation = self.fast.target_policy_noise_fn(self._current_progress_remaining)
+        deviation = self.target_policy_noise_fn(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
         return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))
 
@@ -80,12 +80,12 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def update_targets(self) -> None:
         """Move the target critics and the target actor towards their networks."""
         super().update_targets()
-        polyak_update(self.fast.actor_params, self.fast.target_actor_params, self.tau)
+        polyak_update(self.actor_params, self.target_actor_params, self.tau)
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
         super().pretrain(updates, batch_size)
-        polyak_update(self.fast.actor_params, self.fast.target_actor_params, 1.0)
+        polyak_update(self.actor_params, self.target_actor_params, 1.0)
 
     def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
