@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.key import code_param, param, with_default
+from rlher.config.key import code_param, fields_by_key, param, with_default
 from rlher.config.plugins import Registry
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -168,6 +168,11 @@ def algorithm_of(path: str) -> str:
             return names[base]
     classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)
     raise UserError(f"algo={path} extends no algorithm; use a subclass of {classes}.")
+
+
+def algorithms_with_key(key: str) -> list[str]:
+    """Return the names of the algorithms that have a config key, such as ``algo.policy_delay``."""
+    return [name for name, algorithm in ALGORITHMS.items() if key in fields_by_key(algorithm.config, "algo.")]
 
 
 OWN_ALGORITHMS = {

@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import fields_by_key, first_type, flat_values
+from rlher.config.algorithms import algorithms_with_key
+from rlher.config.key import first_type, flat_values
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten_sections
 
@@ -68,8 +68,8 @@ def _hint(config: Any, key: str) -> str:
     keys = flat_values(config)
     if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
         return "; add env=<id>, or leave it out"
-    if owners := [f"algo={name}" for name, entry in ALGORITHMS.items() if key in fields_by_key(entry.config, "algo.")]:
-        return f": it is a key of {', '.join(owners)}"
+    if owners := algorithms_with_key(key):
+        return f": it is a key of algo={', algo='.join(owners)}"
     section, dot, name = key.rpartition(".")
     receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
     argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""

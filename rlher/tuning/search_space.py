@@ -12,10 +12,10 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from rlher.config.algorithms import ALGORITHMS
+from rlher.config.algorithms import algorithms_with_key
 from rlher.config.assignment import set_value
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_mapping
-from rlher.config.key import fields_by_key, flat_values, validate
+from rlher.config.key import flat_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -148,7 +148,7 @@ def _baseline_value(key: str, config: TrainConfig) -> Any:
     known = _tunable_values(config)
     if key in known:
         return known[key]
-    if others := [name for name, entry in ALGORITHMS.items() if key in fields_by_key(entry.config, "algo.")]:
+    if others := algorithms_with_key(key):
         raise ValueError(f"algo={config.algo.name} has no {key}; add only: [{', '.join(others)}] to it")
     raise ValueError(f"{key} is not a key that can be tuned{did_you_mean(key, known)}")
 
