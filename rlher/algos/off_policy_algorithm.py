@@ -5,7 +5,7 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -33,9 +33,6 @@ from rlher.her import HerReplayBuffer, HerReplayBufferSamples
 
 LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 """Arguments of algorithms that change the losses, with the values at which they have no effect."""
-
-LOOP_ATTRIBUTES = {"start_new_episodes", "update_normalizer", "updates_due", "fallback_reason"}
-"""What the training loop uses, with Stable-Baselines3's ``train`` as well. SB3's own classes do not have it."""
 
 
 class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
@@ -66,8 +63,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     :param random_action_hold: number of steps for which a random action is held.
     :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.with_relay_goals`; the environments
         need :class:`~rlher.envs.relay.RelayGoals`.
-    :raises ValueError: the fast update does not support this policy, but an argument, an overridden method of the
-        update or a priority by TD error needs the fast update.
+    :raises ValueError: the fast update does not support this policy, but an argument, a subclass of the user's or a
+        priority by TD error needs the fast update.
     """
 
     fallback_reason: str | None = None
@@ -84,8 +81,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Joins observations, by key, to one tensor (batch, features)."""
     reads_only_vectors: bool = False
     """Whether the fast update is used, and all keys of an observation are vectors."""
-    _not_saved: Collection[str] = ()
-    """Names of the attributes of the fast update, which are made again when a model is loaded."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -113,7 +108,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and the other attributes that ``update`` needs. They are not saved with a model."""
+        """Set ``optimizers`` and what else ``update`` needs; what cannot be saved is in ``_excluded_save_params``."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -133,7 +128,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------------------ construction
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), *self._not_saved, "normalizer", "random_action_source", "updates_due"]
+        fast_update = ["optimizers", "feature_fn"]
+        return [*super()._excluded_save_params(), *fast_update, "normalizer", "random_action_source", "updates_due"]
 
     def _setup_model(self) -> None:
         if self.use_sde:
@@ -154,23 +150,17 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             if unusable := self._options_that_need_fast_update():
                 raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
             return
-        saved = set(vars(self))
         policy_network = networks[0]  # the actor, or the Q network
         self.feature_fn = make_feature_fn(policy_network)
         self.reads_only_vectors = vector_keys(policy_network) is not None
         self.setup_update()
-        self._not_saved = ["_not_saved", *(name for name in vars(self) if name not in saved)]
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
         options = {name: getattr(self, name, neutral) for name, neutral in LOSS_OPTIONS.items()}
         ignored = [f"{name}={value}" for name, value in options.items() if value != LOSS_OPTIONS[name]]
-        is_own = [cls.__module__.startswith("rlher.") for cls in type(self).__mro__]
-        first = is_own.index(True)
-        own, sb3_class = type(self).__mro__[first], type(self).__mro__[is_own.index(False, first)]
-        for cls in type(self).__mro__[:first]:  # the user's, which may override methods that only this update calls
-            overridden = {name for name in vars(cls) if hasattr(own, name) and not hasattr(sb3_class, name)}
-            ignored += sorted(overridden - LOOP_ATTRIBUTES)
+        if not type(self).__module__.startswith("rlher."):  # it may override methods that only this update calls
+            ignored.append(type(self).__name__)
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
             ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
         return ignored
