@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
-from types import SimpleNamespace, UnionType
+from types import SimpleNamespace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
@@ -93,8 +93,7 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
 
     A text needs no quotes and a list no brackets: ``title=a, b`` is one text, and ``by=algo,seed`` is a list. All other
-    values have Hydra's grammar, and so has every key in a sweep, where ``title=a,b`` has two values. A text in quotes
-    has it as well.
+    values have Hydra's grammar, and so have quoted values, and the values of a sweep: there, ``title=a,b`` has two.
 
     :param field: field of the key, None if no config dataclass has the key.
     :param is_sweep: whether the command line has ``-m``.
@@ -102,25 +101,17 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     """
     if text.lower() == "null":
         return None
-    is_quoted = text[:1] in ("'", '"')
-    is_one_text = field is not None and takes_text(field) and not is_sweep
-    if is_one_text and not is_quoted:
-        return text
-    if field and takes_list(field) and not is_sweep and not text.lstrip().startswith("["):
-        if field.type == list[str] and not is_quoted:
+    if field and not is_sweep:
+        is_quoted = text.startswith(("'", '"'))
+        if takes_text(field) and not is_quoted:
+            return text
+        if field.type == list[str] and not is_quoted and not text.startswith("["):
             return [entry.strip() for entry in text.split(",") if entry.strip()]
-        if not (text.startswith("{") and isinstance(field.type, UnionType)):  # algo.net_arch={pi: [64], qf: [64]}
+        if takes_list(field) and not text.startswith(("[", "{")):
             text = f"[{text}]"
-    would_change = (field and takes_text(field)) or not PLAIN.fullmatch(text)
-    if would_change and not HYDRA_SYNTAX.search(text):  # the grammar would change or refuse the text
-        return text
-    try:
-        value = _parse_by_hydra(key, text, field)
-    except UserError:
-        if not is_one_text:
-            raise
-        value = None
-    return text if is_one_text and not isinstance(value, str) else value  # 'SAC' and 'TD3' only begins with a quote
+    if not HYDRA_SYNTAX.search(text) and (not PLAIN.fullmatch(text) or (field and takes_text(field))):
+        return text  # the grammar would read it as a number, or would refuse it
+    return _parse_by_hydra(key, text, field)
 
 
 def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:

@@ -87,8 +87,6 @@ def test_a_word_may_be_longer_than_a_file_name() -> None:
     [
         ("title=a, b", "a, b"),
         ("title='a, b'", "a, b"),
-        ("title='SAC', 'TD3'", "'SAC', 'TD3'"),
-        ("title='", "'"),
         ("by=algo, seed", ["algo", "seed"]),
         ("by='algo','seed'", ["algo", "seed"]),
         ("output=a (1).png,b.pdf", ["a (1).png", "b.pdf"]),
