@@ -69,10 +69,10 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.models import open_run_model
+        from rlher.evaluation.models import open_agent
 
         with contextlib.closing(self.env()) as env:
-            return open_run_model(self._source).load(env)
+            return open_agent(self._source).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -95,12 +95,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None for the model that was loaded.
         """
-        from rlher.evaluation.models import open_run_model
+        from rlher.evaluation.models import open_agent
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(command_keys.EvaluateConfig, _overrides(vars(self._source) | keys))
-        return open_run_model(config).evaluate(episodes, seed)
+        return open_agent(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -188,7 +188,7 @@ Folders = str | os.PathLike | Sequence[str | os.PathLike]
 """One run or folder of runs, or several of them; ``*`` stands for any part of a name."""
 
 Runs = Folders | Mapping[str, Folders]
-"""Runs, or runs by the name of their agent."""
+"""Runs, or runs by the name of their group."""
 
 
 @overload
@@ -309,16 +309,16 @@ def compare(
 ) -> "pd.DataFrame | str":
     """Return a table of ``rlher compare``: its numbers as a DataFrame, or its text.
 
-    Runs that differ only in their seed are one agent. ``rlher compare --format csv`` has the same columns.
+    Runs that differ only in their seed are one group. ``rlher compare --format csv`` has the same columns.
 
-    :param runs: a mapping of names to runs names the agents: ``{"HER": runs[:3], "no HER": runs[3:]}``.
+    :param runs: a mapping of names to runs names the groups: ``{"HER": runs[:3], "no HER": runs[3:]}``.
     :param by: config keys to group by, such as ``"her"`` or ``["algo", "her.n_sampled_goal"]``; all other differences
         are pooled.
-    :param table: ``"summary"``, a row per agent: ``success_rate``, the interquartile mean of its runs, the ``low`` and
+    :param table: ``"summary"``, a row per group: ``success_rate``, the interquartile mean of its runs, the ``low`` and
         ``high`` end of its interval, the rate of each run (``per_seed``), median ``steps_to_50`` % success, and the
-        number of runs that ``never_50`` reached. ``"improvement"``, probabilities that one agent's run beats another's
-        (two agents on one environment, three seeds each); ``"profiles"``, fractions of runs above success rates;
-        ``"environments"``, agents over several environments, with the optimality ``gap``.
+        number of runs that ``never_50`` reached. ``"improvement"``, probabilities that one group's run beats another's
+        (two groups on one environment, three seeds each); ``"profiles"``, fractions of runs above success rates;
+        ``"environments"``, groups over several environments, with the optimality ``gap``.
     :param format: None for numbers, or ``"text"``, ``"markdown"``, ``"latex"`` or ``"csv"``.
     :raises UserError: there is no run with an evaluation, no run has a key of ``by``, or there is no such table.
     """

@@ -89,9 +89,9 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
     """Do something once in the middle of the first step from a given one on."""
 
     def plan(steps: int, act: Callable[[], object]) -> None:
-        from rlher.training.trainer import RunCallback
+        from rlher.training.trainer import TrainerCallback
 
-        before, done = RunCallback._on_step, []
+        before, done = TrainerCallback._on_step, []
 
         def on_step(self: Any) -> bool:
             if self.model.num_timesteps >= steps and not done:
@@ -99,7 +99,7 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], obje
                 act()
             return before(self)
 
-        monkeypatch.setattr(RunCallback, "_on_step", on_step)
+        monkeypatch.setattr(TrainerCallback, "_on_step", on_step)
 
     return plan
 

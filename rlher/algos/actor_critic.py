@@ -4,7 +4,7 @@ from typing import Any
 
 import torch as th
 
-from rlher.algos.networks import BatchedMLP
+from rlher.algos.networks import CriticEnsemble
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -24,8 +24,8 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
-    batched_critics: BatchedMLP
-    batched_target_critics: BatchedMLP
+    critic_ensemble: CriticEnsemble
+    target_critic_ensemble: CriticEnsemble
     actor_params: list[th.Tensor]
     fused_actor_optimizer: FusedOptimizer
     fused_critic_optimizer: FusedOptimizer
@@ -52,17 +52,17 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def setup_update(self) -> None:
         """Set the batched critics, the fused optimizers, and the functions that compute gradients."""
-        self.batched_critics = BatchedMLP(self.critic.q_networks, self.bf16)
-        self.batched_target_critics = BatchedMLP(self.critic_target.q_networks, self.bf16)
+        self.critic_ensemble = CriticEnsemble(self.critic.q_networks, self.bf16)
+        self.target_critic_ensemble = CriticEnsemble(self.critic_target.q_networks, self.bf16)
         self.actor_params = list(self.actor.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.batched_critics.parameters)
+        self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
         self.fused_actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
         self.critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self.actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
     def _excluded_save_params(self) -> list[str]:
-        critics = ["batched_critics", "batched_target_critics", "fused_critic_optimizer", "critic_grad_fn"]
+        critics = ["critic_ensemble", "target_critic_ensemble", "fused_critic_optimizer", "critic_grad_fn"]
         actor = ["actor_params", "fused_actor_optimizer", "actor_grad_fn"]
         return [*super()._excluded_save_params(), *critics, *actor]
 
@@ -81,11 +81,11 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.batched_critics.stacked, self.batched_target_critics.stacked, self.tau)
+        polyak_update(self.critic_ensemble.stacked, self.target_critic_ensemble.stacked, self.tau)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         loss, errors = self.critic_loss(batch)
-        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.batched_critics.stacked)
+        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critic_ensemble.stacked)
 
     def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, tuple[th.Tensor, ...]]:
         loss, logged = self.actor_loss(batch)
@@ -99,15 +99,15 @@ class ActorCritic(OffPolicyAlgorithm):
     def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
         inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.batched_target_critics(inputs, frozen=True))
+        return self.clamp_target_q(self.target_critic_ensemble(inputs, frozen=True))
 
     def q_values(self, batch: UpdateBatch) -> th.Tensor:
         """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
-        return self.batched_critics(th.cat((batch.obs, batch.actions), dim=1))
+        return self.critic_ensemble(th.cat((batch.obs, batch.actions), dim=1))
 
     def actor_q_values(self, batch: UpdateBatch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
         """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
-        return self.batched_critics(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
+        return self.critic_ensemble(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -153,4 +153,4 @@ class ActorCritic(OffPolicyAlgorithm):
     @th.no_grad()
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.batched_critics(th.cat((obs, actions), dim=1)))
+        return self.aggregate_q_values(self.critic_ensemble(th.cat((obs, actions), dim=1)))

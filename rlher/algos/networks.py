@@ -21,7 +21,7 @@ ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn
 """Layers that treat every entry alike, so the order of the input's dimensions does not matter."""
 
 
-class BatchedMLP:
+class CriticEnsemble:
     """Several networks with stacked weights, so that one batched matrix product computes a layer of all networks.
 
     The networks' parameters become views of the stacked tensors. A change of one changes the other, so optimizers,
@@ -78,7 +78,7 @@ class BatchedMLP:
 
 
 def is_batchable(layer: nn.Module) -> bool:
-    """Return whether :class:`BatchedMLP` can evaluate a layer. Layers that depend on the training mode are excluded."""
+    """Return whether :class:`CriticEnsemble` can evaluate a layer. A layer must not depend on the training mode."""
     if isinstance(layer, nn.Linear):
         return layer.bias is not None
     if isinstance(layer, nn.LayerNorm):

@@ -83,7 +83,7 @@ def summary(groups: Sequence[Group]) -> Table:
     infinity, and ``never_90`` is their number. ``seconds_to_90`` is the median of the wall-clock time, including
     compilation. ``timesteps`` is the length of the longest run.
     """
-    envs = [group.env for group in groups]  # lists the agents of one environment one below the other
+    envs = [group.env for group in groups]  # lists the groups of one environment one below the other
     in_order = sorted(groups, key=lambda group: envs.index(group.env))
     table = Table("", [_summary_row(group) for group in in_order], "summary")
     return replace(table, latex_layout=_by_environment(table.numbers))
@@ -97,7 +97,7 @@ def _summary_row(group: Group) -> list[Cell]:
     timesteps = max(run.timesteps for run in group.runs)
     return [
         Cell("env", group.env),
-        Cell("agent", group.label),
+        Cell("group", group.label),
         Cell("seeds", str(len(finals)), {"seeds": len(finals)}),
         _success_cell("final success", "success_rate", [group]),
         Cell("per seed", " / ".join(f"{100 * final:.0f}" for final in finals), {"per_seed": finals.tolist()}),
@@ -123,7 +123,7 @@ def _steps_cell(group: Group, level: int) -> Cell:
 
 
 def _by_environment(numbers: pd.DataFrame) -> Table:
-    """Return the final success rates as a paper shows them: a row per environment and a column per agent.
+    """Return the final success rates as a paper shows them: a row per environment and a column per group.
 
     :param numbers: the table of :func:`summary`.
     """
@@ -132,11 +132,10 @@ def _by_environment(numbers: pd.DataFrame) -> Table:
     texts = [_percent(*rate).replace("%", "") for rate in rates]
     if seeds.nunique() > 1:
         texts = [f"{text}, n = {count}" for text, count in zip(texts, seeds, strict=True)]
-    groups = zip(numbers["env"], numbers["agent"], texts, strict=True)
-    text_by_group = {(env, agent): text for env, agent, text in groups}
+    texts_by_group = dict(zip(zip(numbers["env"], numbers["group"], strict=True), texts, strict=True))
     rows = []
     for env in numbers["env"].unique():
-        success = [Cell(agent, text_by_group.get((env, agent), MISSING)) for agent in numbers["agent"].unique()]
+        success = [Cell(label, texts_by_group.get((env, label), MISSING)) for label in numbers["group"].unique()]
         rows.append([Cell("env", env), *success])
     title = f"Final success rate in per cent: {mean_text(seeds)} over {seeds_text(seeds)}"
     if seeds.max() >= MIN_SEEDS:
@@ -148,29 +147,29 @@ def _by_environment(numbers: pd.DataFrame) -> Table:
 
 
 def over_environments(groups: Sequence[Group]) -> Table:
-    """Return one row per agent with runs on several environments: its success over all of them.
+    """Return one row per label with runs on several environments: its success over all of them.
 
     As in rliable, ``iqm`` is the interquartile mean and ``gap`` the optimality gap (1 minus the mean) of the final
     success rates of all runs. ``low``, ``high``, ``gap_low`` and ``gap_high`` are the ends of their 95 % intervals from
     a bootstrap stratified by environment, widened to the Wilson interval of all episodes. They are NaN if an
     environment has too few seeds.
     """
-    tasks_by_agent = group_by(groups, lambda group: group.label)
-    by_agent = {agent: tasks for agent, tasks in tasks_by_agent.items() if len({group.env for group in tasks}) > 1}
-    if len({frozenset(group.env for group in tasks) for tasks in by_agent.values()}) > 1:
-        warn("agents of different environments are aggregated; compare runs of the same environments.")
+    by_label = group_by(groups, lambda group: group.label)
+    several = {label: tasks for label, tasks in by_label.items() if len({group.env for group in tasks}) > 1}
+    if len({frozenset(group.env for group in tasks) for tasks in several.values()}) > 1:
+        warn("groups of different environments are aggregated; compare runs of the same environments.")
     title = "Final success rate over several environments, with 95 % intervals in brackets"
-    return Table(title, [_over_environments_row(agent, tasks) for agent, tasks in by_agent.items()], "environments")
+    return Table(title, [_over_environments_row(label, tasks) for label, tasks in several.items()], "environments")
 
 
-def _over_environments_row(agent: str, tasks: Sequence[Group]) -> list[Cell]:
+def _over_environments_row(label: str, tasks: Sequence[Group]) -> list[Cell]:
     finals = [final_success_rates(group) for group in tasks]
     runs = sum(map(len, finals))
     wilson_low, wilson_high = _wilson(tasks)
     gap, gap_low, gap_high = _estimate(finals, stats.optimality_gap, (1 - wilson_high, 1 - wilson_low))
     gap_numbers = {"gap": gap, "gap_low": gap_low, "gap_high": gap_high}
     return [
-        Cell("agent", agent),
+        Cell("group", label),
         Cell("environments", ", ".join(group.env for group in tasks)),
         Cell("runs", str(runs), {"runs": runs}),
         _success_cell("interquartile mean", "iqm", tasks),
@@ -222,7 +221,7 @@ def _profile_row(group: Group) -> list[Cell]:
     shares = {level: float((finals > level).mean()) for level in PROFILE_LEVELS}
     return [
         Cell("env", group.env),
-        Cell("agent", group.label),
+        Cell("group", group.label),
         *(Cell(f"{level:.0%}", f"{share:.0%}", {level: share}) for level, share in shares.items()),
     ]
 
@@ -236,7 +235,7 @@ TABLES = {
     "improvement": improvements,
     "profiles": performance_profiles,
 }
-"""The tables of a comparison by name. Tables have no rows if no agent has enough seeds or environments."""
+"""The tables of a comparison by name. Tables have no rows if no group has enough seeds or environments."""
 
 
 def tables(groups: Sequence[Group]) -> list[Table]:

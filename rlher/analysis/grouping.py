@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
+from rlher.analysis.loading import LABEL_KEYS, RunData, read_runs
 from rlher.config.command_keys import RunsConfig
 from rlher.config.training import all_train_fields
 from rlher.core.console import escape_control, warn
@@ -29,14 +29,14 @@ Key = TypeVar("Key")
 POOLED_KEYS = {*LABEL_KEYS} | {
     key
     for key, field in all_train_fields().items()
-    if not field.metadata["is_param"] or field.metadata.get("same_agent")
+    if not field.metadata["is_param"] or field.metadata.get("varies_in_group")
 }
-"""Keys in which runs of one agent may differ: seed, length, machine, evaluation and output."""
+"""Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs to average over: the seeds of one agent, or all runs that ``--by`` pools.
+    """Runs to average over: the seeds of one experiment, or all runs that ``--by`` pools.
 
     :param label: name of the group, unique within the environment.
     :param runs: the runs of the group, at least one.
@@ -44,7 +44,7 @@ class Group:
 
     env: str
     label: str
-    runs: list[LoadedRun]
+    runs: list[RunData]
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ def mean_text(counts: Collection[int]) -> str:
     return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
 
 
-Labels = dict[LoadedRun, str]
+Labels = dict[RunData, str]
 """Label of each run's group."""
 
 
@@ -120,7 +120,7 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]:
+def group_runs(runs: Sequence[RunData], by: Sequence[str] = ()) -> list[Group]:
     """Group runs by environment and some config keys.
 
     Without ``by``, the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
@@ -144,7 +144,7 @@ def group_runs(runs: Sequence[LoadedRun], by: Sequence[str] = ()) -> list[Group]
 
 
 def separates_groups(key: str) -> bool:
-    """Return whether runs with different values of a config key belong to different agents."""
+    """Return whether runs with different values of a config key belong to different groups."""
     return key not in POOLED_KEYS and not key.startswith("meta.")
 
 
@@ -152,7 +152,7 @@ def _label_part(key: str, value: Any) -> str:
     return str(value) if key in LABEL_KEYS else f"{key}={value}"
 
 
-def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[LoadedRun]]:
+def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[RunData]]:
     return group_by(labels, lambda run: (run.values["env"], labels[run]))
 
 
@@ -163,7 +163,7 @@ def _make_groups(labels: Labels) -> list[Group]:
         group = Group(env, label, _without_repeated(pool))
         groups.append(group)
         keys = _differences(group.runs).columns.tolist()
-        # _differences leaves out total_timesteps, because runs of one agent may differ in length.
+        # _differences leaves out total_timesteps, because runs of one group may differ in length.
         if len({str(run.values["total_timesteps"]) for run in group.runs}) > 1:
             keys.append("total_timesteps")
         if keys:
@@ -172,9 +172,9 @@ def _make_groups(labels: Labels) -> list[Group]:
     return groups
 
 
-def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
+def _without_repeated(runs: Sequence[RunData]) -> list[RunData]:
     """Of runs with equal configuration and seed, keep only the longest, because a copy is not another sample."""
-    longest: dict[str, LoadedRun] = {}
+    longest: dict[str, RunData] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
         values = {key: run.values[key] for key in sorted(run.values) if key == "seed" or separates_groups(key)}
         kept = longest.setdefault(repr(values), run)
@@ -183,14 +183,14 @@ def _without_repeated(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
     return [run for run in runs if run in longest.values()]
 
 
-def _differences(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Return a table of the config keys that make the runs different agents: a row per run, values as text."""
+def _differences(runs: Sequence[RunData]) -> pd.DataFrame:
+    """Return a table of the config keys that separate the runs into groups: a row per run, values as text."""
     values = [{key: str(value) for key, value in run.values.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]
 
 
-def _labels_with_differences(label: str, runs: Sequence[LoadedRun]) -> Labels:
+def _labels_with_differences(label: str, runs: Sequence[RunData]) -> Labels:
     """Return a label for each run: the given label and ``key=value`` for keys that differ between the runs.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then the

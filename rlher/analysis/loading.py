@@ -46,7 +46,7 @@ LABEL_KEYS = ("algo", "env", "her")
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedRun:
+class RunData:
     """A run as far as it has been trained.
 
     :param values: ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`. Missing keys have their defaults.
@@ -120,7 +120,7 @@ class LoadedRun:
         return max(int(finite_float(self.values["eval.episodes"]) or EvalConfig.episodes), 1)
 
 
-def read_runs(path: str) -> list[LoadedRun]:
+def read_runs(path: str) -> list[RunData]:
     """Read all runs in and below one folder. The list may be empty.
 
     :raises UserError: the folder does not exist.
@@ -161,7 +161,7 @@ def _natural_key(name: str) -> list[str | int]:
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
-def read_run(folder: Path) -> LoadedRun:
+def read_run(folder: Path) -> RunData:
     """Read one run folder.
 
     :raises ValueError: the run has no evaluation yet, or a success rate is outside [0, 1].
@@ -172,7 +172,7 @@ def read_run(folder: Path) -> LoadedRun:
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return LoadedRun(folder, config, evaluations, result)
+    return RunData(folder, config, evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
         from matplotlib import pyplot
     figure: Any = pyplot.figure(FigureClass=CurvesFigure) if for_pyplot else CurvesFigure()
     keys = [(curve.group.env, curve.group.label, curve.n_seeds) for curve in curves]
-    numbers = pd.concat([curve.summary for curve in curves], keys=keys, names=["env", "agent", "seeds", "x"])
+    numbers = pd.concat([curve.summary for curve in curves], keys=keys, names=["env", "group", "seeds", "x"])
     figure.numbers = numbers.reset_index()
     with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS]):
         _draw(figure, curves, config)

@@ -16,7 +16,7 @@ from rlher import __version__
 from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
-from rlher.analysis.loading import LABEL_KEYS, LoadedRun, read_runs
+from rlher.analysis.loading import LABEL_KEYS, RunData, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
@@ -155,7 +155,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return two tables of configuration, package versions and machines: keys that differ, and keys that do not.
 
     Each table has a row per key and a column per group, with the distinct values of the group's runs as text. Differing
-    keys that distinguish agents come first, then seed and versions.
+    keys that separate groups come first, then seed and versions.
     """
     runs = pd.DataFrame([_values(run) for group in groups for run in group.runs]).fillna(MISSING)
     names = sorted(map(str, runs.columns), key=separates_groups, reverse=True)
@@ -166,7 +166,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[differs], table[~differs]
 
 
-def _values(run: LoadedRun) -> dict[str, str]:
+def _values(run: RunData) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     always_differ = ("started", "seed", "experiment")
     metadata = read_metadata(run.folder)

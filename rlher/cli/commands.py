@@ -146,9 +146,9 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
 
     :raises UserError: the run does not exist, or has no readable model.
     """
-    from rlher.evaluation.models import open_run_model
+    from rlher.evaluation.models import open_agent
 
-    chosen = open_run_model(config)
+    chosen = open_agent(config)
     print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))

@@ -80,7 +80,7 @@ def play_model(
 
 
 @dataclass(frozen=True)
-class RunModel:
+class TrainedAgent:
     """A model of a run, or of a pretrained agent.
 
     :param run: run folder of the run or of the pretrained agent.
@@ -146,7 +146,7 @@ class RunModel:
         return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
 
 
-def open_run_model(config: PlayConfig) -> RunModel:
+def open_agent(config: PlayConfig) -> TrainedAgent:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -156,4 +156,4 @@ def open_run_model(config: PlayConfig) -> RunModel:
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
-    return RunModel(run, model, config.agent, config.deterministic, config.device)
+    return TrainedAgent(run, model, config.agent, config.deterministic, config.device)

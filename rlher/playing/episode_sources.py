@@ -26,7 +26,7 @@ from rlher.core.reading import read_json_or_empty
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_run_model
+from rlher.evaluation.models import open_agent
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -89,7 +89,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
-    agent = open_run_model(config)
+    agent = open_agent(config)
     trained = agent.run.config
     return EpisodeSource(
         name=agent.name,

@@ -8,7 +8,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.metrics import EvaluationRows
-from rlher.evaluation.models import RunModel
+from rlher.evaluation.models import TrainedAgent
 from rlher.evaluation.rollout import play_episodes
 from rlher.run.run_folder import RunFolder
 
@@ -34,7 +34,7 @@ def record_clip(run: RunFolder, steps: int) -> bool:
             closing(make_env(task, render_mode="rgb_array")) as env,
             record_video(path, env, task, CLIP_EPISODES) as video,
         ):
-            policy = RunModel(run, "best").load_task_policy(env)
+            policy = TrainedAgent(run, "best").load_task_policy(env)
             seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
             list(play_episodes(env, policy, seeds, video))
     except (UserError, RunError) as error:

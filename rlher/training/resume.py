@@ -87,7 +87,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
             trainer = Trainer(run, setup)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
-            return run, trainer.run_to_end()
+            return run, trainer.train()
 
 
 def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:

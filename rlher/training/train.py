@@ -20,7 +20,7 @@ def train_run(
     :param on_evaluation: called with all rows after each evaluation; it may raise
         :class:`~rlher.training.evaluator.StopTraining`. Such a run has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
-    :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.run_to_end`.
+    :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.train`.
     """
     start_fork_server_of_run(config.threads)
     from rlher.training.preparation import prepare
@@ -35,4 +35,4 @@ def train_run(
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)
                 raise
-            return run, trainer.run_to_end()
+            return run, trainer.train()

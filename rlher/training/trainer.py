@@ -51,7 +51,7 @@ class Trainer:
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
         self._has_final_evaluation = on_evaluation is None
 
-    def run_to_end(self) -> RunResult:
+    def train(self) -> RunResult:
         """Train to the end of the run and return the result.
 
         However the run ends, its models and its result are written first.
@@ -96,7 +96,7 @@ class Trainer:
                     self.evaluator.start()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=[RunCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
+                    callback=[TrainerCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=False,
                 )
@@ -154,7 +154,7 @@ class Trainer:
                 print(json.dumps({"run": str(self.run), **result.to_dict()}), flush=True)
 
 
-class RunCallback(BaseCallback):
+class TrainerCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
     def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:

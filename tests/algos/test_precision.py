@@ -5,7 +5,7 @@ import torch as th
 from torch import nn
 
 from rlher.algos import precision
-from rlher.algos.networks import BatchedMLP, apply_network
+from rlher.algos.networks import CriticEnsemble, apply_network
 from rlher.algos.precision import is_bf16_faster
 
 AVX = {"avx512f", "avx512_bf16"}
@@ -48,6 +48,9 @@ def test_outputs_are_float32(layer_norm: bool, outputs: int) -> None:
         for parameter in (network[-1].weight, network[-1].bias):
             parameter.zero_()
         network[-1].bias += -20.06
-    for values in (apply_network(network, th.ones(4, 3), bf16=True), BatchedMLP([network], bf16=True)(th.ones(4, 3))):
+    for values in (
+        apply_network(network, th.ones(4, 3), bf16=True),
+        CriticEnsemble([network], bf16=True)(th.ones(4, 3)),
+    ):
         assert values.dtype == th.float32
         assert th.allclose(values, th.tensor(-20.06))

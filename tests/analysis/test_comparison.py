@@ -51,7 +51,7 @@ def two_environments(make_run: Make) -> list[str]:
 
 def test_success_over_environments(rlher, two_environments: list[str]) -> None:
     (row,) = comparison.over_environments(load_groups(RunsConfig(two_environments))).numbers.to_dict("records")
-    assert (row["agent"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
+    assert (row["group"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
     assert row["iqm"] == pytest.approx(np.mean([0.5, 0.6, 0.9, 1.0])), "of the middle half of six runs"
     assert row["gap"] == pytest.approx(1 - np.mean([0.9, 1, 1, 0.4, 0.5, 0.6]))
     assert row["low"] < row["iqm"] < row["high"]
@@ -62,7 +62,7 @@ def test_success_over_environments(rlher, two_environments: list[str]) -> None:
 
 def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     first, second, third = rlher("compare", *two_agents, "--format", "csv").out.split("\n\n")
-    summary = pd.read_csv(io.StringIO(first)).set_index("agent")
+    summary = pd.read_csv(io.StringIO(first)).set_index("group")
     assert summary.success_rate.tolist() == pytest.approx([1, 0.5])
     assert summary.loc["bad", ["steps_to_50", "never_50", "steps_to_90", "never_90"]].tolist() == [1000, 1, np.inf, 3]
     assert pd.read_csv(io.StringIO(second)).loc[0, ["A", "B", "probability"]].tolist() == ["good", "bad", 1]

@@ -33,7 +33,7 @@ def test_runs_without_a_common_range_are_drawn_without_a_mean(rlher, make_run: M
     assert len(over_time) == 2, "one that has ended keeps its last value"
     for words in (["plot", "--csv", "a.csv"], ["report"]):
         assert rlher(*words).code == 0
-    assert Path("a.csv").read_text() == "env,agent,seeds,x,iqm,low,high\n"
+    assert Path("a.csv").read_text() == "env,group,seeds,x,iqm,low,high\n"
 
 
 @pytest.mark.parametrize("y", ["succes_rate", "crash_rate"])

@@ -1,4 +1,4 @@
-"""Grouping of runs into seeds of one agent, and labels of groups."""
+"""Grouping of runs into seeds of one group, and labels of groups."""
 
 from pathlib import Path
 

@@ -214,9 +214,9 @@ def test_runs_are_loaded_listed_compared_and_plotted(run: rlher.Run) -> None:
     for given in (runs, "logs", [run, Path("logs/dqn/BitFlipping-v0_2")]):
         table = rlher.compare(given)
         assert isinstance(table, pd.DataFrame)
-        assert table["agent"].tolist() == ["final", "off"]
+        assert table["group"].tolist() == ["final", "off"]
     figure = rlher.plot(runs, by="her")
-    assert figure.numbers.groupby("agent")["x"].max().to_dict() == {"final": 60, "off": 60}
+    assert figure.numbers.groupby("group")["x"].max().to_dict() == {"final": 60, "off": 60}
     assert isinstance(figure, matplotlib.figure.Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["final (1 seed)", "off (1 seed)"]
     assert plt.gcf() is figure
@@ -233,7 +233,7 @@ def test_the_tables_of_compare_as_numbers_and_text(make_run: Make) -> None:
     }
     (pair,) = rlher.compare(runs, table="improvement").to_dict("records")
     assert (pair["A"], pair["B"], pair["probability"]) == ("one", "two", 0.0)
-    profiles = rlher.compare(runs, table="profiles").set_index("agent")
+    profiles = rlher.compare(runs, table="profiles").set_index("group")
     assert profiles[0.75].to_dict() == {"one": 0.0, "two": 1.0}
     assert "\\begin{tabular}" in rlher.compare(runs, format="latex")
     for selected, lacks in ((runs, "environments"), (runs["one"][:2], "improvement"), (runs["one"][:2], "profiles")):
@@ -290,7 +290,7 @@ def test_a_list_without_runs_is_not_all_runs(run: rlher.Run) -> None:
 
 
 def test_a_run_may_be_in_two_groups(run: rlher.Run) -> None:
-    assert set(rlher.compare({"one": [run], "two": [run]})["agent"]) == {"one", "two"}
+    assert set(rlher.compare({"one": [run], "two": [run]})["group"]) == {"one", "two"}
 
 
 def test_make_env_composes_the_environment_as_training_does() -> None:
