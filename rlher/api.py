@@ -13,6 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import gymnasium as gym
 import numpy as np
 
 from rlher.config import command_keys
@@ -25,19 +26,24 @@ from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float
+from rlher.envs import make
+from rlher.envs.contract import check_goal_env, require_goal_env
+from rlher.envs.registration import registering_module
+from rlher.envs.simulators import choose_mujoco_renderer
+from rlher.jobs.sweep import train_sweep
 from rlher.run import lookup, run_folder
+from rlher.run.result import RunResult
 from rlher.run.run_folder import read_result
+from rlher.training.messages import final_lines
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.train import train_run
 
 if TYPE_CHECKING:
-    import gymnasium as gym
     import pandas as pd
     from matplotlib.axes import Axes
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
     from rlher.analysis.plotting import CurvesFigure
-    from rlher.run.result import RunResult
 
 
 class Run:
@@ -148,7 +154,7 @@ class Run:
         config = compose(command_keys.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
-    def env(self, render_mode: str | None = None) -> "gym.Env":
+    def env(self, render_mode: str | None = None) -> gym.Env:
         """Return a new environment of the run; ``info["is_success"]`` is always there."""
         return _make_env(self.config.env, render_mode)
 
@@ -232,8 +238,6 @@ def train(
     :raises RunError: the run failed; the message names the run folder.
     :raises KeyboardInterrupt: it was interrupted; the message names the run folder.
     """
-    from rlher.envs.registration import registering_module
-
     arguments = {"algo": algo, "env": env, "her": her, "total_timesteps": total_timesteps, "logs": logs}
     if not progress:
         arguments["progress"] = False
@@ -390,13 +394,11 @@ def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]
     :return: ``ok``, ``findings``, ``properties`` and ``spaces``.
     :raises UserError: there is no such environment, or it cannot be made.
     """
-    from rlher.envs.contract import check_goal_env
-
     config = _compose_env(env, keys, seed)
     return check_goal_env(config.env, config.seed).to_dict()
 
 
-def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env":
+def make_env(env: str, render_mode: str | None = None, **keys: Any) -> gym.Env:
     """Return a goal environment as runs are evaluated in it; ``info["is_success"]`` is always there.
 
     :param env: as in :func:`train`.
@@ -404,19 +406,14 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> "gym.Env"
         is a file that names code.
     :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
-    from rlher.envs.contract import require_goal_env
-
     return _make_env(require_goal_env(_compose_env(env, keys).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers
 
 
-def _make_env(config: EnvConfig, render_mode: str | None) -> "gym.Env":
-    from rlher.envs.make import make_env
-    from rlher.envs.simulators import choose_mujoco_renderer
-
-    env = make_env(config, render_mode)
+def _make_env(config: EnvConfig, render_mode: str | None) -> gym.Env:
+    env = make.make_env(config, render_mode)
     if render_mode not in (None, "human"):
         choose_mujoco_renderer()  # otherwise MuJoCo may end the process
     return env
@@ -429,8 +426,6 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
     :raises UserError: one of them cannot be trained, or was finished before by somebody else whose code is not trusted.
     :raises RunError: one of them failed; the others are finished.
     """
-    from rlher.jobs.sweep import train_sweep
-
     if not seeds:
         raise UserError("there are no seeds in a list of seeds; check how it was chosen.")
     trained, interrupted = train_sweep([overrides | _overrides({"seed": seed}) for seed in seeds])
@@ -452,10 +447,8 @@ def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     return dict(flatten_sections(config_value(keys), all_train_fields()))
 
 
-def _finished_run(run: run_folder.RunFolder, result: "RunResult") -> Run:
+def _finished_run(run: run_folder.RunFolder, result: RunResult) -> Run:
     """Return a run that has just finished."""
-    from rlher.training.messages import final_lines
-
     if run.config.progress:
         for line in final_lines(run, result):
             print_note(line)
