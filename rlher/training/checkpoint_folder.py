@@ -1,6 +1,7 @@
-"""The files of checkpoints: written atomically, with a checksum of every file.
+"""What a checkpoint holds: files that are written atomically, with a checksum of every file.
 
-``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed.
+``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed. Nothing in it
+is pickled.
 """
 
 import contextlib
@@ -15,9 +16,21 @@ from rlher.core.console import warn
 from rlher.core.errors import DamagedFile, as_read_error, first_line
 from rlher.core.reading import MAX_TABLE_BYTES, require_regular_file
 from rlher.core.writing import sync, write_json
+from rlher.run.run_folder import MODEL_FILES
 
-MANIFEST_FILE = "checkpoint.json"
+MODEL_FILE = "model.zip"
+"""A model file: networks with the statistics of the observations, optimizers, entropy coefficient."""
+BEST_MODEL_FILE = MODEL_FILES["best"]
+"""The best model so far, if there is one."""
+BUFFER_FILE = "replay_buffer.npz"
+"""The replay buffer, see :mod:`rlher.her.saving`."""
+ENV_ACTIONS_FILE = "env_actions.npz"
+"""The actions since the environments were built, and the observations after them."""
 STATE_FILE = "state.json"
+"""Counters, random number generators, the evaluations so far, and the values of the config keys that may not change."""
+MANIFEST_FILE = "checkpoint.json"
+"""The checksums."""
+
 KEPT_CHECKPOINTS = 2
 """Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
 

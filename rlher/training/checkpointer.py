@@ -1,4 +1,4 @@
-"""When checkpoints are written during training, what they hold, and how a run is restored from one.
+"""When checkpoints are written during training, and how a run is restored from one.
 
 Few environments can save their state. So a checkpoint holds the build number of the environments, from which their
 seed derives, and the actions since that build. A resumed run builds the environments again and repeats the actions. So
@@ -8,14 +8,7 @@ Every ``checkpoint.freq`` steps there is an *environment rebuild*, which limits 
 truncates running episodes in the replay buffer, builds the environments again, and writes a checkpoint. Further
 checkpoints (every ``checkpoint.minutes``, after Ctrl-C or SIGTERM, at the end) truncate nothing.
 
-The files of a checkpoint are not pickled:
-
-* ``model.zip``: a model file: networks with the statistics of the observations, optimizers, entropy coefficient.
-* ``best_model.zip``: the best model so far, if there is one.
-* ``replay_buffer.npz``: arrays.
-* ``env_actions.npz``: the actions since the environments were built, and the observations after them.
-* ``state.json``: counters, random number generators, the evaluations so far, and the values of the config keys that
-  may not change.
+The files of a checkpoint are listed in :mod:`rlher.training.checkpoint_folder`.
 """
 
 import json
@@ -35,16 +28,11 @@ from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.vec_env import RestorableVecEnv
 from rlher.run import model_file
-from rlher.run.run_folder import MODEL_FILES, RunFolder
+from rlher.run.run_folder import RunFolder
 from rlher.training import checkpoint_folder
-from rlher.training.checkpoint_folder import STATE_FILE
+from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
-
-MODEL_FILE = "model.zip"
-BEST_MODEL_FILE = MODEL_FILES["best"]
-BUFFER_FILE = "replay_buffer.npz"
-ENV_ACTIONS_FILE = "env_actions.npz"
 
 COUNTERS = (
     "num_timesteps",

@@ -19,7 +19,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
 from rlher.run import lookup, model_file
-from rlher.training import checkpoint_folder, checkpointer
+from rlher.training import checkpoint_folder
 from rlher.training.auto_values import resolve_auto_values
 from rlher.training.learning_from_demonstrations import add_demonstrations
 from rlher.training.loggers import require_tracker
@@ -102,7 +102,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    saved = [folder / checkpointer.MODEL_FILE for folder in checkpoint_folder.newest_first(run.checkpoints_path)]
+    saved = [folder / checkpoint_folder.MODEL_FILE for folder in checkpoint_folder.newest_first(run.checkpoints_path)]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])
 
