@@ -20,11 +20,11 @@ from rlher.config import command_keys
 from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
+from rlher.config.key import dotted_values
 from rlher.config.overrides import config_value, override_words
-from rlher.config.training import LauncherConfig, TrainConfig, all_train_fields
+from rlher.config.training import LauncherConfig, TrainConfig
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.nested import flatten_sections
 from rlher.core.reading import finite_float
 from rlher.envs import make
 from rlher.envs.contract import check_goal_env, require_goal_env
@@ -444,7 +444,7 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(flatten_sections(config_value(keys), all_train_fields()))
+    return dict(dotted_values(TrainConfig(), config_value(keys)))
 
 
 def _finished_run(run: run_folder.RunFolder, result: RunResult) -> Run:

@@ -11,14 +11,13 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from rlher.config.algorithms import algorithms_with_key
-from rlher.config.key import first_type, flat_values
+from rlher.config.key import dotted_values, first_type, flat_values
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten_sections
 
 
 def set_values(config: Any, values: Mapping[str, Any]) -> None:
     """Set the values of dotted keys or nested sections, as :func:`set_value` does."""
-    for key, value in flatten_sections(values, flat_values(config)):
+    for key, value in dotted_values(config, values):
         set_value(config, key, value)
 
 

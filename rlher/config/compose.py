@@ -8,12 +8,11 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env_file, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, iter_keys, validate
+from rlher.config.key import dotted_values, flat_values, iter_keys, validate
 from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import TrainConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
-from rlher.core.nested import flatten_sections
 
 DEFAULT_ALGO, DEFAULT_ENV = "tqc", "parking-v0"
 
@@ -79,7 +78,7 @@ def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
         the command line, or names code that is not trusted.
     """
     keys = {key: field for key, field, _ in iter_keys(config)}
-    recipe = dict(flatten_sections(_read_recipe(name), keys))
+    recipe = dict(dotted_values(config, _read_recipe(name)))
     for key in recipe:
         if key in keys and keys[key].metadata.get("command_line_only"):  # a file must not set trust_code
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")

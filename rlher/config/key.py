@@ -127,6 +127,19 @@ def flat_values(config: Any, prefix: str = "") -> dict[str, Any]:
     return {key: value for key, _, value in iter_keys(config, prefix)}
 
 
+def dotted_values(config: Any, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield values by dotted key. The values may be nested in the sections of a config.
+
+    A mapping that is a value, such as that of ``her.goal_mix``, stays whole.
+    """
+    for name, value in values.items():
+        section = functools.reduce(lambda node, part: getattr(node, part, None), str(name).split("."), config)
+        if isinstance(value, Mapping) and value and is_dataclass(section):
+            yield from dotted_values(section, value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
 def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     """Return the fields of a config dataclass and of its sections by dotted key."""
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}

@@ -1,6 +1,6 @@
 """Nested mappings and lists: convert mappings to dotted keys and back, and list all values."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -14,19 +14,6 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def flatten_sections(values: Mapping[str, Any], known: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the config keys and values of nested sections. A key such as ``her.goal_mix`` keeps its mapping whole.
-
-    :param known: dotted keys of the config. They distinguish sections from mappings that are values.
-    """
-    for name, value in values.items():
-        key = f"{prefix}{name}"
-        if isinstance(value, Mapping) and value and any(other.startswith(f"{key}.") for other in known):
-            yield from flatten_sections(value, known, f"{key}.")
-        else:
-            yield key, value
 
 
 def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, param_values, validate
+from rlher.config.key import dotted_values, param_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
-from rlher.core.nested import flatten_sections
 from rlher.core.reading import dump_yaml, read_json_or_empty, read_text_or_empty, read_yaml
 from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
@@ -132,7 +131,7 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
         algorithm = ALGORITHMS.get(values["algo"]["name"])
         config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
         other_values = {}
-        for key, value in flatten_sections(values, flat_values(config)):
+        for key, value in dotted_values(config, values):
             try:
                 set_value(config, key, value)
             except UserError:

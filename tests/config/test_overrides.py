@@ -55,8 +55,9 @@ def test_a_number_in_a_mapping_stays_as_it_was_typed() -> None:
 
 
 def test_a_section_takes_a_mapping_of_its_keys() -> None:
-    config = parse("train", ["eval={freq: 3}", "her={n_steps: 2}"]).config()
+    config = parse("train", ["eval={freq: 3}", "her={n_steps: 2}", "env.relay={distance: 0.5}"]).config()
     assert (config.eval.freq, config.her.n_steps, config.her.n_sampled_goal) == (3, 2, 4)
+    assert config.env.relay.distance == 0.5
     line = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"])
     sweep = [compose(LauncherConfig, overrides) for overrides in line.combinations()]
     assert [config.her.n_steps for config in sweep] == [2, 3]
