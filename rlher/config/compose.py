@@ -40,7 +40,7 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
         raise UserError(f"there is no algo {algo!r}{did_you_mean(algo, ALGORITHMS)}; use one of {known}.")
 
     if algo:
-        config.algo = ALGORITHMS[algo].config(algo)
+        config.algo = ALGORITHMS[algo].config(name=algo)
     if env:
         config.env = _env_config(env, trust_code)
     if is_run:
@@ -64,7 +64,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     """
     file = find_conf_file("env", name)
     if file is None:
-        return EnvConfig(name)
+        return EnvConfig(id=name)
     config = read_env_file(file)
     if is_yaml_path(name):
         require_trusted_code(file, flat_values(config, "env."), trust_code)

@@ -139,7 +139,7 @@ class TrainConfig:
 
     def defaults(self) -> "TrainConfig":
         """Return the defaults of all keys for this algorithm."""
-        return TrainConfig(type(self.algo)(self.algo.name))
+        return TrainConfig(algo=type(self.algo)(name=self.algo.name))
 
 
 @dataclass

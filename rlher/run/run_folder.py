@@ -19,7 +19,6 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
-from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_values, param_values, validate
 from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
@@ -129,7 +128,7 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
         if not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         algorithm = ALGORITHMS.get(values["algo"]["name"])
-        config = TrainConfig(algorithm.config() if algorithm else OffPolicyConfig(), EnvConfig())
+        config = TrainConfig(algo=algorithm.config() if algorithm else OffPolicyConfig())
         other_values = {}
         for key, value in dotted_values(config, values):
             try:
