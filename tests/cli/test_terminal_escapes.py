@@ -49,7 +49,7 @@ def test_compare_escapes_texts_of_a_run(rlher, make_run: Make, form: str) -> Non
 def test_tables_and_runs_in_python_have_no_control_characters(make_run: Make) -> None:
     folder = make_run("sac/one", env={"id": "Some-v0", "name": MALICIOUS_NAME})
     (folder / "best_model.zip").touch()
-    for shown in (repr(rlher.load(folder)), *rlher.compare(folder)[["env", "agent"]].iloc[0]):
+    for shown in (repr(rlher.load(folder)), *rlher.compare(folder)[["env", "group"]].iloc[0]):
         assert not control_characters(shown)
 
 

@@ -75,35 +75,11 @@ class OwnTargets(SAC):
         """Leave the target networks as they are."""
 
 
-class Mixin:
-    """Overrides a part of the fast update, too."""
-
-    def actor_loss(self, batch: Any) -> Any:
-        """Return no loss."""
-
-
-class Mixed(Mixin, SAC):
-    """Overrides it by a class that is no algorithm."""
-
-
-class OwnActions(SAC):
-    """Overrides methods that SB3 calls, too."""
-
-    train, predict, _sample_action = SAC.train, SAC.predict, SAC._sample_action
-    start_new_episodes, _create_aliases = SAC.start_new_episodes, SAC._create_aliases
-
-
-def test_what_works_without_the_fast_update_is_not_refused() -> None:
-    config = slow_config()
-    with prepare(replace(config, algo=replace(config.algo, model_class=f"{__name__}:OwnActions"))) as setup:
-        assert type(setup.model) is OwnActions
-
-
 @pytest.mark.parametrize(
     ("section", "option"),
     [
         ("her", {"priority": "td_error"}),
-        *(("algo", {"model_class": f"{__name__}:{name}"}) for name in ("OwnTargets", "Mixed")),
+        ("algo", {"model_class": f"{__name__}:OwnTargets"}),
     ],
 )
 def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
