@@ -12,7 +12,6 @@ SBX comes with `pip install rlher[bench]`.
 """
 
 import argparse
-import importlib
 import importlib.util
 import json
 import multiprocessing
@@ -81,9 +80,11 @@ WORKS = {
 
 def make_env(work: Work) -> gymnasium.Env:
     """Make the environment."""
-    for package in ("gymnasium_robotics", "highway_env", "rlher.envs.registration"):
-        importlib.import_module(package)
     from rlher.envs.bit_flipping import BitFlippingEnv
+    from rlher.envs.simulators import import_env_package
+
+    for package in ("gymnasium_robotics", "highway_env", "rlher.envs.registration"):
+        import_env_package(package)
 
     return BitFlippingEnv(**work.env_kwargs) if work.env == "BitFlipping-v0" else gymnasium.make(work.env)
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from rlher import __version__
-from rlher.cli import completion, flags, help
+from rlher.cli import completion, flags
 from rlher.cli.commands import COMMANDS
+from rlher.cli.help import HELP_FLAGS, command_help, program_help
 from rlher.core.console import print_note, warn
 from rlher.core.errors import EXIT_FAILED, ReportedError, UserError, did_you_mean, first_line, os_error_reason
 from rlher.core.reading import dump_yaml
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def dispatch(argv: list[str]) -> int:
     """Find the command, run it and return its exit code."""
     if not argv or argv[0] in ("-h", "--help", "--help-all", "help"):
-        print(help.program_help())
+        print(program_help())
         return 0
     if argv[0] == "--version":
         print(f"rlher {__version__}")
@@ -67,11 +68,11 @@ def dispatch(argv: list[str]) -> int:
             raise UserError(f"{name} must follow a command, which is one of {', '.join(COMMANDS)}.")
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
-    if not set(help.HELP_FLAGS).isdisjoint(words):
-        print(help.command_help(command, words, "--help-all" in words))
+    if not set(HELP_FLAGS).isdisjoint(words):
+        print(command_help(command, words, "--help-all" in words))
         return 0
     if name == "train" and not words:  # the user more likely wants help than a default run
-        print(help.command_help(command))
+        print(command_help(command))
         return UserError.exit_code
     line = flags.parse(name, words)
     if argv[0] not in COMMANDS:

@@ -103,9 +103,8 @@ def _convert(value: Any, annotation: Any) -> Any:
         raise TypeError
     if annotation in (int, float) and str(value).startswith("+"):  # total_timesteps=+5000 looks like an addition
         raise ValueError
-    if (
-        annotation is int and isinstance(value, float) and not value.is_integer()
-    ):  # total_timesteps=1e5 is a whole number
+    is_fraction = isinstance(value, float) and not value.is_integer()  # total_timesteps=1e5 is a whole number
+    if annotation is int and is_fraction:
         raise ValueError
     return annotation(value)
 

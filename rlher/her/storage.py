@@ -155,11 +155,7 @@ class Storage:
         for key in self.layout.observation_dtype.names or ():
             copy_into(obs[key], packed[key])
             copy_into(next_obs[key], last_obs[key])
-        before = self.episode_last_obs.take(self.newest_episode)
-        if packed.tobytes() != before.tobytes():  # some environment was reset
-            was_reset = [x.tobytes() != y.tobytes() for x, y in zip(packed, before, strict=True)]
-            self.is_running[was_reset] = False
-
+        self._end_reset_episodes(packed)
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
@@ -170,6 +166,16 @@ class Storage:
         self.episode_last_obs.put(self.newest_episode, last_obs)
         self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
         self.is_running[done] = False
+
+    def _end_reset_episodes(self, obs: NDArray) -> None:
+        """End the episodes of environments that were reset since the last step: other observations follow.
+
+        :param obs: (n_envs,) packed observations before the new transitions.
+        """
+        before = self.episode_last_obs.take(self.newest_episode)
+        if obs.tobytes() != before.tobytes():
+            was_reset = [x.tobytes() != y.tobytes() for x, y in zip(obs, before, strict=True)]
+            self.is_running[was_reset] = False
 
     def _append(self, env: int) -> int:
         """Reserve the position of an environment's new transition in its running episode, or else in a new episode.
@@ -272,8 +278,8 @@ class Storage:
         """Return the positions of transitions in the arrays."""
         if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
-        in_ring = (ids >> ENV_SHIFT) * self.capacity + (ids & (IDS_PER_ENV - 1)) % self.capacity
-        return np.where(ids < 0, ids, in_ring)
+        env, number = env_and_number(ids)
+        return np.where(ids < 0, ids, env * self.capacity + number % self.capacity)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
@@ -284,13 +290,13 @@ class Storage:
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
-        env, number = ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
+        env, number = env_and_number(ids)
         in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added) & (number >= self.added - self.stored)
         return in_ring | ((ids < 0) & (ids >= -self.demonstration_steps))
 
     def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
         """Return (n,) whether transitions are of an environment and the ``number`` first ones of it are older."""
-        return (ids >= 0) & (ids & (IDS_PER_ENV - 1) >= number)
+        return (ids >= 0) & (env_and_number(ids)[1] >= number)
 
     def rows_at(self, positions: Positions) -> NDArray:
         """Return a copy of the packed rows at these positions; the positions may have any shape."""
@@ -349,6 +355,11 @@ class Storage:
     def __reduce__(self) -> tuple:
         """Return what pickle stores: the arrays without unused entries."""
         return Storage.from_state_dict, (self.layout, self.state_dict())
+
+
+def env_and_number(ids: Ids) -> tuple[Ids, Ids]:
+    """Return the environments of transitions, and their numbers in these. Not for demonstrations."""
+    return ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
 
 
 def copy_into(values: Any, array: NDArray) -> None:

@@ -1,9 +1,10 @@
 """The interface through which a sweep or a search supplies jobs to the pool and rows to the progress table."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 
 @dataclass
@@ -45,7 +46,7 @@ class ProgressRow(NamedTuple):
     reason: str = ""
 
 
-class JobSource(Protocol):
+class JobSource(ABC):
     """Supplies jobs and the rows of their progress table.
 
     :ivar columns: headings of the table. The first two columns are name and state.
@@ -56,20 +57,25 @@ class JobSource(Protocol):
     columns: Sequence[str]
     total: int
 
+    @abstractmethod
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the progress table as they are now."""
 
+    @abstractmethod
     def next_jobs(self, free: int) -> Iterable[Job]:
         """Return at most ``free`` jobs to start now. The pool calls this about once a second."""
 
+    @abstractmethod
     def on_end(self, owner: Any, error: BaseException | None) -> None:
         """Record the end of a job.
 
         :param error: what the function raised, or WorkerLost if the worker died.
         """
 
+    @abstractmethod
     def on_interrupt(self) -> None:
         """Record that the running jobs were stopped."""
 
+    @abstractmethod
     def is_complete(self) -> bool:
         """Return whether there will be no more jobs. The pool calls this while no job is running."""

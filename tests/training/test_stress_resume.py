@@ -1,4 +1,4 @@
-"""Half a minute of `scripts/stress_resume.py`: runs interrupted at random moments end as uninterrupted ones do."""
+"""A short run of `scripts/stress_resume.py`: runs interrupted at random moments end as uninterrupted ones do."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def test_interrupted_runs_resume_identically() -> None:
     script = Path(__file__).parents[2] / "scripts/stress_resume.py"
     done = subprocess.run(
-        [sys.executable, script, "--minutes", "0.6", "--jobs", "1", "--kinds", "BitFlipping"],
+        [sys.executable, script, "--minutes", "0.4", "--jobs", "1", "--kinds", "BitFlipping"],
         capture_output=True,
         text=True,
         timeout=400,
