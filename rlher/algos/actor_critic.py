@@ -96,18 +96,22 @@ class ActorCritic(OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------- parts of the losses
 
-    def target_q_values(self, batch: UpdateBatch, actions: th.Tensor) -> th.Tensor:
-        """Return the clamped target critics' values of the next observations: (critics, batch, outputs)."""
-        inputs = th.cat((batch.next_obs, actions), dim=1)
-        return self.clamp_target_q(self.target_critic_ensemble(inputs, frozen=True))
+    def target_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        """Return the clamped target critics' values of actions, without gradients of the weights.
 
-    def q_values(self, batch: UpdateBatch) -> th.Tensor:
-        """Return the critics' values of the batch's actions: (critics, batch, outputs)."""
-        return self.critic_ensemble(th.cat((batch.obs, batch.actions), dim=1))
+        :return: (critics, batch, outputs).
+        """
+        return self.clamp_target_q(self.target_critic_ensemble(th.cat((obs, actions), dim=1), frozen=True))
 
-    def actor_q_values(self, batch: UpdateBatch, actions: th.Tensor, critics: slice | None = None) -> th.Tensor:
-        """Return the critics' values of the actor's actions; no gradient flows into the critics' weights."""
-        return self.critic_ensemble(th.cat((batch.obs, actions), dim=1), critics, frozen=True)
+    def q_values(
+        self, obs: th.Tensor, actions: th.Tensor, critics: slice | None = None, frozen: bool = False
+    ) -> th.Tensor:
+        """Return the critics' values of actions: (critics, batch, outputs).
+
+        :param critics: which critics; all if None.
+        :param frozen: compute no gradient of the critics' weights, only of the actions.
+        """
+        return self.critic_ensemble(th.cat((obs, actions), dim=1), critics, frozen)
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -153,4 +157,4 @@ class ActorCritic(OffPolicyAlgorithm):
     @th.no_grad()
     def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.critic_ensemble(th.cat((obs, actions), dim=1)))
+        return self.aggregate_q_values(self.q_values(obs, actions))

@@ -63,15 +63,15 @@ class SACBase(ActorCritic):
         """
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
-            value = self.target_q_values(batch, actions).amin(dim=0) - batch.ent_coef * log_prob
+            value = self.target_q_values(batch.next_obs, actions).amin(dim=0) - batch.ent_coef * log_prob
             target = batch.rewards + batch.discounts * value
-        errors = self.q_values(batch) - target
+        errors = self.q_values(batch.obs, batch.actions) - target
         return 0.5 * len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss, and the mean log-probability of its actions."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
-        value = self.aggregate_q_values(self.actor_q_values(batch, actions))
+        value = self.aggregate_q_values(self.q_values(batch.obs, actions, frozen=True))
         return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:

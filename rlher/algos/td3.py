@@ -64,16 +64,16 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         with th.no_grad():
             actions = apply_network(self.actor_target.mu, batch.next_obs, self.bf16)
             actions = (actions + batch.next_noise).clamp(-1, 1)
-            value = self.target_q_values(batch, actions).amin(dim=0)
+            value = self.target_q_values(batch.next_obs, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
-        errors = self.q_values(batch) - target
+        errors = self.q_values(batch.obs, batch.actions) - target
         return len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the action penalty minus the value of the actor's actions."""
         actions = apply_network(self.actor.mu, batch.obs, self.bf16)
         action_penalty = self.action_l2 * (actions**2).mean()
-        value = self.aggregate_q_values(self.actor_q_values(batch, actions, slice(0, 1)))
+        value = self.aggregate_q_values(self.q_values(batch.obs, actions, slice(0, 1), frozen=True))
         return action_penalty - value.mean(), {}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:

@@ -21,13 +21,13 @@ class TQC(SACBase, sb3_contrib.TQC):
         """
         with th.no_grad():
             actions, log_prob = self.action_and_log_prob(batch.next_obs, batch.next_noise)
-            target_quantiles = self.target_q_values(batch, actions)
+            target_quantiles = self.target_q_values(batch.next_obs, actions)
             n_critics, _, n_quantiles = target_quantiles.shape
             n_kept = n_critics * (n_quantiles - self.top_quantiles_to_drop_per_net)
             pooled = target_quantiles.transpose(0, 1).flatten(1)
             target = batch.rewards + batch.discounts * (pooled - batch.ent_coef * log_prob)
             target = target.topk(n_kept, dim=1, largest=False, sorted=False).values
-        quantiles = self.q_values(batch)
+        quantiles = self.q_values(batch.obs, batch.actions)
         losses = quantile_huber_loss(quantiles, target.expand(len(quantiles), *target.shape))
         return batch.weighted_mean(losses), (quantiles.mean(dim=2, keepdim=True) - target.mean(dim=1, keepdim=True))
 
