@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from rlher.core.startup import WORKER_MODULES
+from rlher.core.startup import SEARCH_MODULES
 from rlher.core.workers import start_fork_server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def fork_server_of_a_run() -> None:
     """Let the fork server import what a run's workers need; without it, each worker of a test imports torch."""
-    start_fork_server(WORKER_MODULES)
+    start_fork_server(SEARCH_MODULES)
 
 
 @pytest.fixture(autouse=True)

@@ -56,7 +56,7 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     for trial in (of_living_command, of_dead_command):
         study._storage.record_heartbeat(trial._trial_id)
     jobs = TrialJobs(study, runner, TOTAL, "quadratic")
-    for _ in range(12):
+    for _ in range(7):
         assert not list(jobs.next_jobs(0))
         time.sleep(0.5)
         study._storage.record_heartbeat(of_living_command._trial_id)
