@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from rlher.core.current_folder import forbid_code_from_current_folder
 
-forbid_code_from_current_folder()
+forbid_code_from_current_folder()  # here, because the current folder may change before the first use
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, train
     from rlher.core.errors import RunError, UserError
     from rlher.envs.goal_wrapper import GoalEnvWrapper
-    from rlher.her import GoalRequest, HerReplayBuffer
+    from rlher.her.replay_buffer import HerReplayBuffer
+    from rlher.her.strategies import GoalRequest
+    from rlher.her.trajectories import Trajectory
 
 __all__ = [
     "GoalEnvWrapper",
@@ -22,6 +24,7 @@ __all__ = [
     "HerReplayBuffer",
     "Run",
     "RunError",
+    "Trajectory",
     "UserError",
     "agents",
     "check",
@@ -39,8 +42,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "RunError": "rlher.core.errors",
     "GoalEnvWrapper": "rlher.envs.goal_wrapper",
-    "GoalRequest": "rlher.her",
-    "HerReplayBuffer": "rlher.her",
+    "GoalRequest": "rlher.her.strategies",
+    "HerReplayBuffer": "rlher.her.replay_buffer",
+    "Trajectory": "rlher.her.trajectories",
     "UserError": "rlher.core.errors",
 }
 """Modules of the public names that are not in :mod:`rlher.api`."""

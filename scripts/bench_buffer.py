@@ -26,7 +26,7 @@ from full_buffer import append_episode
 from gymnasium import spaces
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
-from rlher.her import HerReplayBuffer, Trajectory
+from rlher import HerReplayBuffer, Trajectory
 
 OBS, GOAL, ACT, STEPS, K = 25, 3, 4, 50, 4
 MILLION = 1_000_000

@@ -18,13 +18,13 @@ import numpy as np
 import torch as th
 from full_buffer import append_episode
 
+from rlher import HerReplayBuffer
 from rlher.algos.build_model import build_model
 from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
 from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
-from rlher.her import HerReplayBuffer
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.evaluator import Evaluator

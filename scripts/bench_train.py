@@ -35,8 +35,8 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 from torch.nn import functional as F
 
+from rlher import HerReplayBuffer
 from rlher.config.algorithms import ALGORITHMS
-from rlher.her import HerReplayBuffer
 
 MILLION = 1_000_000
 START = 1_000  # random steps, whose episodes fill the buffer

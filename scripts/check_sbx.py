@@ -11,7 +11,7 @@ from typing import Any
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import BitFlippingEnv
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 
 STEPS = 400
 

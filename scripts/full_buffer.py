@@ -7,15 +7,17 @@ from rlher.her.storage import Storage
 
 
 def append_episode(storage: Storage, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
-    """Store an episode of T steps in the first environment's ring, which must have room for it.
+    """Store an episode of T steps in the first environment's ring, where it may evict the oldest transitions.
 
     :param rows: (T,) packed rows; their field ``episode`` is overwritten.
     :param last_obs: the packed observation after the last step.
     :param next_achieved: (T, …) goals achieved after each step.
     """
     ids = storage.added + np.arange(len(rows))
-    storage.newest_episode[0] = rows["episode"][:] = episode = storage.newest_episode[0] + 1
-    storage.rows[ids], storage.next_achieved[ids] = rows, next_achieved
+    positions, evicts = storage.positions(ids), ids >= storage.capacity
+    storage.episode_first_id[storage.rows["episode"][positions[evicts]]] = ids[evicts] - storage.capacity + 1
+    storage.newest_episode[0] = rows["episode"][:] = episode = (storage.newest_episode[0] + 1) % storage.capacity
+    storage.rows[positions], storage.next_achieved[positions] = rows, next_achieved
     storage.episode_first_id[episode], storage.episode_last_id[episode] = ids[0], ids[-1]
     storage.episode_last_obs[episode] = last_obs
     storage.is_running[0] = False

@@ -8,7 +8,7 @@ from rlher.algos.networks import CriticEnsemble
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
-from rlher.her import HerReplayBufferSamples
+from rlher.her.replay_buffer import HerReplayBufferSamples
 
 
 class ActorCritic(OffPolicyAlgorithm):

@@ -23,7 +23,7 @@ from rlher.config.training import TrainConfig, all_train_fields
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
-from rlher.her import HerReplayBuffer
+from rlher.her.replay_buffer import HerReplayBuffer
 
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
 """The ``algo.`` keys of policy arguments whose key has another name."""

@@ -29,7 +29,7 @@ from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationN
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.core.workers import WorkerLost
-from rlher.her import HerReplayBuffer, HerReplayBufferSamples
+from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
 
 LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 """Arguments of algorithms that change the losses, with the values at which they have no effect."""
@@ -366,7 +366,7 @@ def _require_local_rewards(env: VecEnv, buffer: Any) -> None:
     if isinstance(env.unwrapped, SubprocVecEnv) and is_hindsight and not has_own_function:
         raise ValueError(
             "overlap=True samples while environments in other processes step, so compute_reward must run in this "
-            "process; pass it to rlher.her.HerReplayBuffer."
+            "process; pass it to rlher.HerReplayBuffer."
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.conf_files import conf_files, read_env_config
-from rlher.her import STRATEGIES
+from rlher.her.strategies import STRATEGIES
 from rlher.run.lookup import pretrained_agent_folder, pretrained_agent_names
 from rlher.run.run_folder import read_config, read_result
 

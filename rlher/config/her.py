@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlher.config.key import code_param, param
-from rlher.her import PRIORITIES, RELABEL_DONE, STRATEGIES
+from rlher.her.priorities import PRIORITIES
+from rlher.her.reward_and_done import RELABEL_DONE
+from rlher.her.strategies import STRATEGIES
 
 HER_PRESETS: dict[str, dict[str, Any]] = {
     "off": {"her.n_sampled_goal": 0},
@@ -19,7 +21,7 @@ HER_PRESETS: dict[str, dict[str, Any]] = {
 class HerConfig:
     """Hindsight: which goals replace the desired one, and how reward and done are recomputed.
 
-    The keys are arguments of :class:`rlher.her.HerReplayBuffer`.
+    The keys are arguments of :class:`rlher.HerReplayBuffer`.
     """
 
     n_sampled_goal: int = param(4, "virtual transitions per real one; 0: replay without hindsight", low=0)

@@ -17,7 +17,7 @@ from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_values, takes_list, takes_text
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, first_line
-from rlher.her import STRATEGIES
+from rlher.her.strategies import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
 """Keys whose value is the name of a set of values, such as ``algo=sac``, ``--algo sac`` and ``env=FetchReach-v4``."""

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch as th
 
+from rlher import Trajectory
 from rlher.algos import ALGORITHMS
 from rlher.algos.actor_critic import ActorCritic
-from rlher.her import Trajectory
 from tests.support.models import ours, train, weights
 
 # The algorithms differ in the actor's loss, which the first test compares for all of them.

@@ -69,7 +69,7 @@ def test_csv_has_the_numbers(rlher, two_agents: list[str]) -> None:
     assert pd.read_csv(io.StringIO(third)).iloc[1, 2:].tolist() == pytest.approx([1, 1, 1 / 3, 0, 0, 0])
 
 
-def test_a_latex_table_has_environments_by_agents(rlher, two_environments: list[str], make_run: Make) -> None:
+def test_a_latex_table_has_environments_by_groups(rlher, two_environments: list[str], make_run: Make) -> None:
     make_run("both/c", env={"id": "Only_v0"})
     first = rlher("compare", *two_environments, "--format", "latex").out.split(r"\end{table}")[0]
     header, rows = latex_rows(first)

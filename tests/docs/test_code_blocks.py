@@ -9,8 +9,7 @@ import gymnasium as gym
 import pytest
 from stable_baselines3 import SAC
 
-from rlher import make_env
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer, make_env
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
 

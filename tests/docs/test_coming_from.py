@@ -10,9 +10,9 @@ import pytest
 import stable_baselines3
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from rlher import HerReplayBuffer
 from rlher.config.environment import EnvConfig
 from rlher.envs.make import make_env
-from rlher.her import HerReplayBuffer
 from tests.support.documents import ROOT
 
 PAGE = (ROOT / "docs/guide/coming_from.md").read_text()

@@ -13,7 +13,7 @@ from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3Buffer
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 

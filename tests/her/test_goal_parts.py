@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 from rlher.her.priorities import EnergyPriority
 
 SIZE, LENGTH = 2, 10

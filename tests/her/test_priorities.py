@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from rlher import HerReplayBuffer
 from rlher.core.errors import RunError
-from rlher.her import PRIORITIES, HerReplayBuffer
-from rlher.her.priorities import Priority, SumTree, TDErrorPriority
+from rlher.her.priorities import PRIORITIES, Priority, SumTree, TDErrorPriority
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer, sparse
 
 

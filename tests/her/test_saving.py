@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_storage import transitions
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 from tests.support.her_play import ACTION, SPACE, Player, make_buffer
 from tests.support.tiers import slow_except
 

@@ -8,7 +8,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 from tests.support.her_play import ACTION, Player, make_buffer, sparse
 
 

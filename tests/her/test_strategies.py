@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from stable_baselines3.her import GoalSelectionStrategy as SB3Strategy
 
-from rlher.her import STRATEGIES
-from rlher.her.strategies import GoalRequest, resolve_strategy
+from rlher.her.strategies import STRATEGIES, GoalRequest, resolve_strategy
 from tests.support.her_play import Player, make_buffer
 
 GAMMA = 0.95

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 from test_saving import assert_same_draw
 
-from rlher.her import HerReplayBuffer, Trajectory
+from rlher import HerReplayBuffer, Trajectory
 from tests.support.her_play import SPACE, Player, make_buffer, sparse
 
 FIRST = 10_000

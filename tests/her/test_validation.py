@@ -7,7 +7,8 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.envs import BitFlippingEnv
 
-from rlher.her import PRIORITIES, HerReplayBuffer
+from rlher import HerReplayBuffer
+from rlher.her.priorities import PRIORITIES
 
 ENV = BitFlippingEnv()
 

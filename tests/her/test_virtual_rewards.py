@@ -7,7 +7,7 @@ from gymnasium import spaces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 
 ALL_VIRTUAL = {"n_sampled_goal": 10**6}  # all but the first transition of a batch are virtual
 BONUS = -3.25  # goal-independent, and exact in float32

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from gymnasium import spaces
 
-from rlher.her import HerReplayBuffer
+from rlher import HerReplayBuffer
 
 SPACE = spaces.Dict(
     {

@@ -4,13 +4,13 @@ from pkgutil import resolve_name
 
 import torch as th
 
+from rlher import HerReplayBuffer
 from rlher.algos import ALGORITHMS
 from rlher.algos.build_model import build_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec_env import make_vec_env
-from rlher.her import HerReplayBuffer
 
 THEIRS = {name: resolve_name(algorithm.sb3_class) for name, algorithm in ALGORITHMS.items()}
 """SB3's class of every algorithm."""

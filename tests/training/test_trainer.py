@@ -17,7 +17,7 @@ from rlher.cli import lists
 from rlher.cli.main import main
 from rlher.config.conf_files import read_env_config
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her import STRATEGIES
+from rlher.her.strategies import STRATEGIES
 from tests.conftest import TINY
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
