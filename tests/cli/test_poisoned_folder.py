@@ -40,14 +40,11 @@ OTHERS = {
     "sweep": ("train", "-m", *BITS, "seed=0,1", "--workers", "2"),
     "sweep with Ray": ("train", "-m", *BITS, "seed=0,1", "launcher=ray"),
     "optimize": ("optimize", *BITS, *SEARCH),
-    "optimize with Ray": ("optimize", *BITS, *SEARCH, "launcher=ray"),
     "PyBullet": ("enjoy", "--agent", "ddpg-PandaReach-v3", "--video", "v.mp4", "--episodes", "1"),
     "pygame": ("check", "env=parking-v0"),
     "plot": ("plot", "."),
-    "compare": ("compare", "."),
     "report": ("report", ".", "--output", "r.html"),
     "list": ("list", "envs"),
-    "help": ("train", "--help"),
 }
 
 

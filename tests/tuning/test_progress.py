@@ -58,9 +58,8 @@ def test_time_left_of_a_search(capsys: pytest.CaptureFixture, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_searches_on_a_terminal(tmp_path: Path) -> None:
-    for number in range(2):
-        code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS, "--study-name", f"s{number}"], tmp_path)
-        assert code == 0, shown
-        assert "Traceback" not in shown
-        assert re.search(r"3\s+(complete|running)", shown), "the live table"
+def test_a_search_on_a_terminal(tmp_path: Path) -> None:
+    code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS], tmp_path)
+    assert code == 0, shown
+    assert "Traceback" not in shown
+    assert re.search(r"3\s+(complete|running)", shown), "the live table"
