@@ -166,23 +166,21 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
-        storage = Storage(self.buffer_size, n_envs, layout)
-        self.reward_and_done = RewardAndDone(
-            storage,
-            RewardFunction(self._compute_reward),
-            relabel_done=relabel_done,
-            keep_goal_independent_reward=keep_goal_independent_reward,
-            ends_on_success=ends_on_success,
-            success_reward=success_reward,
-        )
+        self._reward_and_done_kwargs: dict[str, Any] = {
+            "reward_function": RewardFunction(self._compute_reward),
+            "relabel_done": relabel_done,
+            "keep_goal_independent_reward": keep_goal_independent_reward,
+            "ends_on_success": ends_on_success,
+            "success_reward": success_reward,
+        }
         self._priority_name = priority
         self._priority_kwargs = dict(priority_kwargs or {})
-        self._set_storage(storage)
+        self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.reward_and_done.reset(storage)
+        self.reward_and_done = RewardAndDone(storage, **self._reward_and_done_kwargs)
         self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
@@ -287,13 +285,15 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._relabel(ids, n_original_goals, env)._replace(
+        return self._get_samples(ids, n_original_goals, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstrations=demonstrations,
         )
 
-    def _relabel(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
+    def _get_samples(  # type: ignore[override]
+        self, ids: Ids, n_original_goals: int, env: VecNormalize | None
+    ) -> HerReplayBufferSamples:
         """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
         storage = self.storage
         if n_original_goals < len(ids):
@@ -355,7 +355,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._relabel(ids, batch_size, env)
+        return self._get_samples(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; ignore evicted transitions.

@@ -98,6 +98,7 @@ class RewardAndDone:
         that reached their goal were terminal. Before the first such transition, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
         a sparse reward; with a dense reward success is then unknown, and ``keep`` applies.
+    :param statistics: statistics of the transitions that were observed already.
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
@@ -107,17 +108,13 @@ class RewardAndDone:
     keep_goal_independent_reward: bool = True
     ends_on_success: bool | None = None
     success_reward: float | None = None
+    statistics: RewardStatistics = field(default_factory=RewardStatistics)
 
     def __post_init__(self) -> None:
         if self.relabel_done not in RELABEL_DONE:
             raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
-        self.reset(self.storage)
-
-    def reset(self, storage: Storage) -> None:
-        """Use a storage whose transitions were not observed yet."""
-        self.storage, self.statistics = storage, RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under original goals
 
