@@ -75,7 +75,7 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.models import open_agent
+        from rlher.evaluation.agents import open_agent
 
         with contextlib.closing(self.env()) as env:
             return open_agent(self._source).load(env)
@@ -101,7 +101,7 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None for the model that was loaded.
         """
-        from rlher.evaluation.models import open_agent
+        from rlher.evaluation.agents import open_agent
 
         model = model or self._source.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}

@@ -68,7 +68,7 @@ def _begin_probability(fraction: float, hold: int) -> float:
     return fraction / (hold - fraction * (hold - 1))
 
 
-def with_relay_goals(obs: dict[str, NDArray], probability: float, distance: float) -> dict[str, NDArray]:
+def sample_relay_goals(obs: dict[str, NDArray], probability: float, distance: float) -> dict[str, NDArray]:
     """Return observations in which some desired goals are "move the hand to the object", see :mod:`rlher.envs.relay`.
 
     :param obs: (n_envs, …) observations by key; the achieved goals are ``[object, hand]``.

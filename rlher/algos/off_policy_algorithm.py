@@ -23,7 +23,7 @@ from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
-from rlher.algos.exploration import RandomActions, with_relay_goals
+from rlher.algos.exploration import RandomActions, sample_relay_goals
 from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
@@ -61,7 +61,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: number of steps for which a random action is held.
-    :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.with_relay_goals`; the environments
+    :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.sample_relay_goals`; the environments
         need :class:`~rlher.envs.relay.RelayGoals`.
     :raises ValueError: the fast update does not support this policy, but an argument, a subclass of the user's or a
         priority by TD error needs the fast update.
@@ -291,7 +291,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones."""
         obs: Any = self._last_obs
         if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
-            self._last_obs = with_relay_goals(obs, self.relay_probability, self.relay_distance)
+            self._last_obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
         try:
             actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
         finally:

@@ -146,7 +146,7 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
 
     :raises UserError: the run does not exist, or has no readable model.
     """
-    from rlher.evaluation.models import open_agent
+    from rlher.evaluation.agents import open_agent
 
     chosen = open_agent(config)
     print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")

@@ -44,13 +44,13 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
             )
         env = TruncateAfterFall(env, config.fall_height)
     if config.relay.enabled:
-        env = _with_relay_goals(env, config)
+        env = _add_relay_goals(env, config)
     if training and config.reward_offset:
         env = RewardOffset(env, config.reward_offset)
     return env
 
 
-def _with_relay_goals(env: gym.Env, config: EnvConfig) -> gym.Env:
+def _add_relay_goals(env: gym.Env, config: EnvConfig) -> gym.Env:
     """Return an environment with relay sub-goals.
 
     :raises UserError: ``reward_range`` lacks an end, or ``relay`` does not fit the environment.

@@ -4,7 +4,7 @@ In object tasks hindsight has nothing to learn from until the object moves, and 
 (Luo et al. 2022, arXiv:2208.00843) lets the agent also learn to reach the object, with the same network.
 
 For this, goals get a second part for the hand. A virtual goal uses one part: the object is at a place, or the hand is.
-:func:`rlher.algos.exploration.with_relay_goals` sends the hand to the object. Stored goals are the task's own.
+:func:`rlher.algos.exploration.sample_relay_goals` sends the hand to the object. Stored goals are the task's own.
 
 An exported agent uses a copy of this module, so it imports nothing of rlher.
 """

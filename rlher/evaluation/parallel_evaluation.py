@@ -16,8 +16,8 @@ import torch as th
 from rlher.config.training import TrainConfig
 from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.restart_limit import RestartLimit
+from rlher.evaluation.agents import play_model
 from rlher.evaluation.metrics import Episode, Summary, summarize
-from rlher.evaluation.models import play_model
 
 EPISODES_PER_BATCH = 25
 """Episodes that one process plays in sequence. A usual evaluation needs one process, a final evaluation several."""

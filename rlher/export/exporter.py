@@ -36,7 +36,7 @@ from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_and_crash import SUCCESS_KEYS
 from rlher.evaluation import metrics
-from rlher.evaluation.models import TrainedAgent, make_policy
+from rlher.evaluation.agents import TrainedAgent, make_policy
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable

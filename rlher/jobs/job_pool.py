@@ -3,7 +3,7 @@
 :func:`run_jobs` runs the jobs of a sweep or a search::
 
     with JobPool(config, ray_retries=-1) as pool:
-        run_jobs(SweepJobs(runs), pool, config.progress)
+        run_jobs(SweepSource(runs), pool, config.progress)
 """
 
 import contextlib

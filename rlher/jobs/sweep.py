@@ -45,7 +45,7 @@ STATES = (WAITING, RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
 
 
 @dataclass
-class SweepJob:
+class SweepRun:
     """A run of a sweep.
 
     :param name: the overrides that differ from other runs of the sweep, such as ``seed=3``, or all overrides if none
@@ -102,12 +102,12 @@ class SweepJob:
         return ProgressRow(self.name, self.state, cells, started, is_printed=started, progress=progress, reason=reason)
 
 
-class SweepJobs(JobSource):
+class SweepSource(JobSource):
     """Supplies the waiting runs of a sweep as jobs."""
 
     columns = ("run", "state", "steps", "success", "return")
 
-    def __init__(self, runs: list[SweepJob]) -> None:
+    def __init__(self, runs: list[SweepRun]) -> None:
         titles = {run.config.title for run in runs}
         self.runs = runs
         self.total = len(runs)
@@ -124,7 +124,7 @@ class SweepJobs(JobSource):
             run.state = RUNNING
             yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 
-    def on_end(self, run: SweepJob, error: BaseException | None) -> None:
+    def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended. A run whose process was killed has failed."""
         run.state = Status.FAILED if error else Status.FINISHED
         if error:
@@ -141,7 +141,7 @@ class SweepJobs(JobSource):
         return all(run.state != WAITING for run in self.runs)
 
 
-def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepJob], bool]:
+def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun], bool]:
     """Train the runs of a sweep that are not finished.
 
     :param overrides: the overrides of each run. Those of the first run set how many runs are trained at a time.
@@ -172,7 +172,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepJob],
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
-            run_jobs(SweepJobs(runs), pool, config.progress)
+            run_jobs(SweepSource(runs), pool, config.progress)
     except KeyboardInterrupt:
         finished = sum(run.state is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
@@ -184,7 +184,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepJob],
     return runs, False
 
 
-def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[LauncherConfig]) -> list[SweepJob]:
+def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[LauncherConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
     Of several runs with the same experiment in the same folder, only the first run is kept.
@@ -193,7 +193,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
     :param configs: the config of each run.
     """
     common = set.intersection(*(set(override_words(each)) for each in overrides))
-    runs: dict[str, SweepJob] = {}
+    runs: dict[str, SweepRun] = {}
     for each, config in zip(overrides, configs, strict=True):
         all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
@@ -201,7 +201,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
         # A Ray task has another current folder, so the path must be absolute.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
-        run = SweepJob(name, shlex.join(["rlher", "train", *words]), single_config)
+        run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
         kept = runs.setdefault(repr((logs, param_values(single_config))), run)
         if kept is not run:
             warn(f"left out {name}: the same experiment as {kept.name}.")

@@ -26,7 +26,7 @@ from rlher.core.reading import read_json_or_empty
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_agent
+from rlher.evaluation.agents import open_agent
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS

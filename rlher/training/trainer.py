@@ -59,7 +59,6 @@ class Trainer:
         :raises KeyboardInterrupt: Ctrl-C or SIGTERM ended the run; it has a checkpoint, unless there are none.
         :raises RunError: the run failed.
         :raises UserError: a file that it reads cannot be used.
-        :raises Exception: a bug.
         """
         with closing(self.evaluator.pool), self.interrupt_request.catch_signals(), self._record_result():
             self._reset_results()

@@ -28,8 +28,8 @@ from rlher.tuning.reruns import RerunRunner, compare_candidates, open_reruns, se
 from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
-from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trial_source import TrialSource
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
 
 NOT_IN_STUDY = {"seed", "eval.seed", "checkpoint.freq"}
@@ -75,7 +75,7 @@ def _search(study: Study, runner: TrialRunner, pool: JobPool) -> None:
     if config.progress:
         reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
         print_note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
-    jobs = TrialJobs(study, runner, config.n_trials, f"{folder.name}, search")
+    jobs = TrialSource(study, runner, config.n_trials, f"{folder.name}, search")
     try:
         run_jobs(jobs, pool, config.progress)
         write_search_files(study, space, config, folder)
@@ -98,7 +98,7 @@ def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: 
     reruns = open_reruns(storage, folder.name, candidates, config)
     rerun_runner = RerunRunner(config, reruns.study_name, space, folder, runner.command_line)
     n_reruns = len(counted_trials(reruns))
-    jobs = TrialJobs(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")
+    jobs = TrialSource(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")
     try:
         run_jobs(jobs, pool, config.progress)
     except KeyboardInterrupt:
@@ -106,7 +106,7 @@ def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: 
     return write_results(study, compare_candidates(reruns, candidates, space, config), config, folder)
 
 
-def _interrupt(jobs: TrialJobs) -> KeyboardInterrupt:
+def _interrupt(jobs: TrialSource) -> KeyboardInterrupt:
     """Return the exception for Ctrl-C, which says how many trials of a study are finished."""
     done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
     progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"

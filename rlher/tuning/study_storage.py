@@ -22,7 +22,7 @@ from rlher.core.reading import require_safe_to_write
 from rlher.tuning.study_folder import STUDY_FILE
 
 # Heartbeats and their callback have been marked experimental since 2021. Study.ask, which rlher uses in place of
-# Study.optimize, records none; `TrialJobs` does. Every command would print both warnings.
+# Study.optimize, records none; `TrialSource` does. Every command would print both warnings.
 warnings.filterwarnings("ignore", category=ExperimentalWarning)
 warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used with Study.optimize")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlher.algos.build_model import build_model
-from rlher.algos.exploration import with_relay_goals
+from rlher.algos.exploration import sample_relay_goals
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig, RelayConfig
 from rlher.config.training import EngineConfig, TrainConfig
@@ -112,7 +112,7 @@ def test_compute_reward_takes_batches_of_both_kinds():
 def test_the_hand_is_sent_to_an_object_that_is_far():
     near, far = [0.1, 0.2, 0.1, 0.21], [0.1, 0.2, 0.4, 0.3]
     obs = {"achieved_goal": np.array([near, far] * 200), "desired_goal": np.array([[0.5, 0.6, 0, 0]] * 400)}
-    shown = with_relay_goals(obs, probability=0.5, distance=0.03)["desired_goal"]
+    shown = sample_relay_goals(obs, probability=0.5, distance=0.03)["desired_goal"]
     to_object = (shown == [0, 0, 0.1, 0.2]).all(axis=1)
     assert (shown[~to_object] == obs["desired_goal"][~to_object]).all()
     assert not to_object[::2].any()

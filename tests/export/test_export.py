@@ -19,7 +19,7 @@ from torch.nn import Tanh
 from rlher.algos import ALGORITHMS
 from rlher.config.command_keys import PlayConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_agent
+from rlher.evaluation.agents import open_agent
 from rlher.export import exporter
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config

@@ -11,7 +11,7 @@ import pytest
 from rlher.config.command_keys import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_agent
+from rlher.evaluation.agents import open_agent
 from rlher.run import lookup
 from tests.conftest import TINY
 

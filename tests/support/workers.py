@@ -14,8 +14,8 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study
-from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trial_source import TrialSource
 from rlher.tuning.trials import counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
@@ -64,7 +64,7 @@ def new_study(
 def run_trials(study: Study, runner: TrialRunner, workers: int, total: int = TOTAL) -> None:
     """Run the trials of a study without showing progress."""
     with JobPool(replace(runner.config, workers=workers), ray_retries=0) as pool:
-        run_jobs(TrialJobs(study, runner, total, "quadratic"), pool, show_progress=False)
+        run_jobs(TrialSource(study, runner, total, "quadratic"), pool, show_progress=False)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -13,8 +13,8 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace
-from rlher.tuning.trial_jobs import TrialJobs
 from rlher.tuning.trial_runner import TrialRunner
+from rlher.tuning.trial_source import TrialSource
 from tests.support.small_search import OPTIMIZE, SMALL
 from tests.support.terminal import Terminal, run_on_terminal
 
@@ -33,7 +33,7 @@ def completed_study() -> Study:
 
 def progress_of(study: Study, total: int) -> ProgressTable:
     runner = TrialRunner(OptimizeConfig(), study.study_name, SPACE, Path(), "")
-    return ProgressTable(TrialJobs(study, runner, total, "search"), enabled=True)
+    return ProgressTable(TrialSource(study, runner, total, "search"), enabled=True)
 
 
 @pytest.mark.parametrize("n_stored", [0, 1, len(SCORE_KEYS)])

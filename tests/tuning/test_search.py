@@ -18,7 +18,7 @@ from rlher.tuning import search
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED, open_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
-from rlher.tuning.trial_jobs import TrialJobs
+from rlher.tuning.trial_source import TrialSource
 from rlher.tuning.trials import counted_trials
 from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
 from tests.support.workers import wait_for
@@ -80,7 +80,7 @@ def test_missing_and_failed_reruns_are_queued() -> None:
 def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     studies = []
 
-    def stop(jobs: TrialJobs, *_: object) -> None:
+    def stop(jobs: TrialSource, *_: object) -> None:
         jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
         studies.append(jobs.study)
         raise KeyboardInterrupt
@@ -104,7 +104,7 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_in_the_reruns(jobs: TrialJobs, *_: object) -> None:
+    def stop_in_the_reruns(jobs: TrialSource, *_: object) -> None:
         if jobs.total == 4:
             raise KeyboardInterrupt
         jobs.study.add_trial(stored(PARAMS, jobs._runner.space))

@@ -21,7 +21,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED, RerunRunner, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import fail_and_retry
+from rlher.tuning.trial_source import fail_and_retry
 from rlher.tuning.trials import counted_trials, rank_trials
 from tests.support.small_search import run_here, small_search
 

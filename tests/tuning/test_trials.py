@@ -9,7 +9,7 @@ from pathlib import Path
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
-from rlher.tuning.trial_jobs import TrialJobs, count_unstarted, fail_and_retry
+from rlher.tuning.trial_source import TrialSource, count_unstarted, fail_and_retry
 from rlher.tuning.trials import REASON, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
@@ -55,7 +55,7 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     of_living_command, of_dead_command = (study.ask(runner.space) for _ in range(2))
     for trial in (of_living_command, of_dead_command):
         study._storage.record_heartbeat(trial._trial_id)
-    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    jobs = TrialSource(study, runner, TOTAL, "quadratic")
     for _ in range(7):
         assert not list(jobs.next_jobs(0))
         time.sleep(0.5)
@@ -68,7 +68,7 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
 def test_a_trial_whose_command_died_before_its_first_heartbeat_runs_again(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, heartbeat=1)
     study.ask(runner.space)
-    jobs = TrialJobs(study, runner, TOTAL, "quadratic")
+    jobs = TrialSource(study, runner, TOTAL, "quadratic")
     wait_for(lambda: list(jobs.next_jobs(0)) or study.trials[0].state is TrialState.FAIL)
     assert study.trials[1].state is TrialState.WAITING
 

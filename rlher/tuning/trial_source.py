@@ -28,7 +28,7 @@ SHOWN_TRIALS = 5
 """Maximum number of completed trials in the progress table."""
 
 
-class TrialJobs(JobSource):
+class TrialSource(JobSource):
     """The trials of a study that this command runs. The table shows the best and the running trials of all commands.
 
     :param total: number of trials at which the study is complete.

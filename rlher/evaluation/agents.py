@@ -1,4 +1,4 @@
-"""Load the model of a run and act with it; find the model that `rlher evaluate`, `enjoy` and `collect` use.
+"""Trained agents: find the model that `rlher evaluate`, `enjoy` and `collect` use, load it, and act with it.
 
 A policy is a function from an observation to an action.
 """
