@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from rlher.core.startup import SEARCH_MODULES
 from rlher.core.workers import start_fork_server
+from rlher.tuning import WORKER_MODULES
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def fork_server_of_a_run() -> None:
     """Let the fork server import what a run's workers need; without it, each worker of a test imports torch."""
-    start_fork_server(SEARCH_MODULES)
+    start_fork_server(WORKER_MODULES)
 
 
 @pytest.fixture(autouse=True)

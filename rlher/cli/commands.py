@@ -22,7 +22,6 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
-from rlher.core.startup import SEARCH_MODULES
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import display_path, output_file
 from rlher.evaluation.metrics import format_summary
@@ -126,8 +125,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
+    from rlher.tuning import WORKER_MODULES
+
     if config.launcher == "local":
-        start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
+        start_fork_server(WORKER_MODULES)  # it works while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

@@ -24,7 +24,6 @@ from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.reading import read_text_or_empty
-from rlher.core.startup import JOB_MODULES
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.jobs.job_pool import JobPool, run_jobs
@@ -32,9 +31,12 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import EVALUATIONS_FILE, read_result, safe_name
+from rlher.training import train
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train import train_run
+
+WORKER_MODULES = (*train.WORKER_MODULES, "rlher.training.trainer", "scipy.stats")
+"""What the fork server imports for the workers of a sweep, which train runs."""
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -168,7 +170,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(JOB_MODULES)
+        start_fork_server(WORKER_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
@@ -218,7 +220,7 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
     folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else train_run(config, command_line)
+    run, result = _resume(folder, config, command_line) if folder else train.train_run(config, command_line)
     print_result(run, result)
 
 

@@ -14,7 +14,6 @@ from rlher.config.training import ResumeConfig, TrainConfig, fixed_values
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
-from rlher.core.startup import start_fork_server_of_run
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -30,6 +29,7 @@ from rlher.run.run_folder import (
 from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.messages import print_header
+from rlher.training.train import start_fork_server_of_run
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:

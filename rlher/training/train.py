@@ -1,14 +1,28 @@
-"""Start a training run: what the command, the Python API, sweeps and searches call."""
+"""Start a training run: what the command, the Python API, sweeps and searches call.
+
+The fork server imports torch and the environments for seconds, and so does the process that starts it. So commands
+start the server before they import torch, and both import at the same time.
+"""
 
 import shutil
 
 from rlher.config.training import TrainConfig
-from rlher.core.startup import start_fork_server_of_run
+from rlher.core.machine import available_cores
+from rlher.core.workers import start_fork_server
 from rlher.evaluation.metrics import OnEvaluation
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
+
+WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+"""What the fork server imports for the workers of a run."""
+
+
+def start_fork_server_of_run(threads: int | None) -> None:
+    """Start the fork server if a run with this many torch threads has worker processes."""
+    if threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
+        start_fork_server(WORKER_MODULES)
 
 
 def train_run(
