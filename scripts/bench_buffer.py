@@ -12,6 +12,7 @@ update of milliseconds.
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -184,7 +185,8 @@ def adding(n_envs: int, repeats: int) -> dict[str, float]:
 def memory(name: str) -> float:
     """Return the megabytes of a full buffer of a million, measured in another process."""
     command = [sys.executable, __file__, "--memory-of", name]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    environment = os.environ | {"PYTHONSAFEPATH": ""}  # set by rlher; without it, scripts import modules beside them
+    return float(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
 
 
 def resident() -> float:
