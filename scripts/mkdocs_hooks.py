@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Show the roles of docstrings, such as :class:`~rlher.her.HerReplayBuffer`, as code: ``HerReplayBuffer``."""
+    """Show the roles of docstrings, such as :class:`~rlher.HerReplayBuffer`, as code: ``HerReplayBuffer``."""
     return ROLE.sub(r"<code>\1</code>", html)
 
 

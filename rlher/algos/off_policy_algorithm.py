@@ -128,7 +128,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------------------ construction
 
     def _excluded_save_params(self) -> list[str]:
-        fast_update = ["optimizers", "feature_fn"]
+        fast_update = ["optimizers", "feature_fn", "reads_only_vectors"]
         return [*super()._excluded_save_params(), *fast_update, "normalizer", "random_action_source", "updates_due"]
 
     def _setup_model(self) -> None:

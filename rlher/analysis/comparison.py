@@ -69,7 +69,7 @@ def _percent(rate: float, low: float = np.nan, high: float = np.nan) -> str:
     return MISSING if np.isnan(rate) else f"{rate:.1%}{interval}"
 
 
-# ------------------------------------------------------------------------------------- final success of each agent
+# ------------------------------------------------------------------------------------- final success of each group
 
 
 def summary(groups: Sequence[Group]) -> Table:

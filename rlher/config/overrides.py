@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
-from types import SimpleNamespace
+from types import SimpleNamespace, UnionType
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
@@ -101,12 +101,14 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     if text.lower() == "null":
         return None
     if field and not is_sweep:
-        is_quoted = text.startswith(("'", '"'))
+        opening = text.lstrip()[:1]
+        is_quoted = opening in ("'", '"')
         if takes_text(field) and not is_quoted:
             return text
-        if field.type == list[str] and not is_quoted and not text.startswith("["):
+        if field.type == list[str] and not is_quoted and opening != "[":
             return [entry.strip() for entry in text.split(",") if entry.strip()]
-        if takes_list(field) and not text.startswith(("[", "{")):
+        takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
+        if takes_list(field) and opening != "[" and not (opening == "{" and takes_mapping):
             text = f"[{text}]"
     if not HYDRA_SYNTAX.search(text) and (not PLAIN.fullmatch(text) or (field and takes_text(field))):
         return text  # the grammar would read it as a number, or would refuse it

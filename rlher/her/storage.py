@@ -12,21 +12,20 @@ all over the storage. It has the environment's precision, because rewards depend
 
 The *id* of a transition never changes. Each environment counts its transitions from 0, and all environments step
 together, so their newest transitions have the same number. Transition n of environment e has the id
-``e * IDS_PER_ENV + n``. The demonstrations have the negative ids, up to -1. So consecutive transitions of an episode
-have consecutive ids.
+``e * IDS_PER_ENV + n``. The demonstrations have the ids of an environment -1, which are negative. So consecutive
+transitions of an episode have consecutive ids.
 
-The *position* of a transition in the arrays is ``e * capacity + n % capacity``. The position of a demonstration is its
-id: it counts from the end of the arrays, as NumPy's negative indices do. Episodes are numbered in the same way. The
-n-th episode of an environment, counted from 0, has the number ``e * capacity + n % capacity``. The number of a
-demonstration is the id of its first transition.
+The *position* of a transition in the arrays is ``e * capacity + n % capacity``. Transition n of the demonstrations is
+behind the rings, at ``n_envs * capacity + n``. Episodes are numbered in the same way. The n-th episode of an
+environment, counted from 0, has the number ``e * capacity + n % capacity``. The number of a demonstration is the
+position of its first transition.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
-have overwritten the transitions of episode 0. The next episode will get the number 0. There is one demonstration of 2
-transitions::
+have overwritten the transitions of episode 0. The next episode will get the number 0::
 
-    position        0  1  2 -2 -1              episode            0  1  2 -2
-    transition      3  4  2 -2 -1              episode_first_id   -  2  3 -2
-    rows["episode"] 2  2  1 -2 -2              episode_last_id    -  2  4 -1
+    position        0  1  2                       episode            0  1  2
+    transition      3  4  2                       episode_first_id   -  2  3
+    rows["episode"] 2  2  1                       episode_last_id    -  2  4
 """
 
 from collections.abc import Mapping
@@ -196,20 +195,20 @@ class Storage:
         self.episode_last_id[self.newest_episode[env]] = new_id
         return position
 
-    def add_demonstration(self, first_id: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
+    def add_demonstration(self, number: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
         """Store a demonstration of T steps.
 
-        :param first_id: id of its first transition. The first demonstration has ``-demonstration_steps``, and each
-            further one follows the one before.
+        :param number: number of its first transition, counted over all demonstrations.
         :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
-        rows["episode"] = first_id
-        ids = np.arange(first_id, first_id + len(rows))
-        self.rows[ids], self.next_achieved[ids] = rows, next_achieved
-        self.episode_first_id[first_id], self.episode_last_id[first_id] = first_id, ids[-1]
-        self.episode_last_obs[first_id] = last_obs
+        numbers = np.arange(number, number + len(rows))
+        positions, ids = self.n_envs * self.capacity + numbers, numbers - IDS_PER_ENV
+        rows["episode"] = episode = positions[0]
+        self.rows[positions], self.next_achieved[positions] = rows, next_achieved
+        self.episode_first_id[episode], self.episode_last_id[episode] = ids[0], ids[-1]
+        self.episode_last_obs[episode] = last_obs
 
     def truncate_running(self, terminated: bool = False) -> None:
         """End every running episode.
@@ -250,7 +249,7 @@ class Storage:
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
-        return np.concatenate([self.ids_since(0), np.arange(-self.demonstration_steps, 0)])
+        return np.concatenate([self.ids_since(0), np.arange(self.demonstration_steps) - IDS_PER_ENV])
 
     def episodes(self, env: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
@@ -272,14 +271,14 @@ class Storage:
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
-        return (rng.random(count) * self.demonstration_steps).astype(np.int64) - self.demonstration_steps
+        return (rng.random(count) * self.demonstration_steps).astype(np.int64) - IDS_PER_ENV
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
         if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
         env, number = env_and_number(ids)
-        return np.where(ids < 0, ids, env * self.capacity + number % self.capacity)
+        return np.where(env < 0, self.n_envs * self.capacity + number, env * self.capacity + number % self.capacity)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
@@ -292,7 +291,7 @@ class Storage:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
         env, number = env_and_number(ids)
         in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added) & (number >= self.added - self.stored)
-        return in_ring | ((ids < 0) & (ids >= -self.demonstration_steps))
+        return in_ring | ((env == -1) & (number < self.demonstration_steps))
 
     def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
         """Return (n,) whether transitions are of an environment and the ``number`` first ones of it are older."""
@@ -307,7 +306,7 @@ class Storage:
 
         :param episodes: (n,) episodes of the transitions.
         """
-        next_obs = self.rows_at(self.positions(ids + 1))["obs"]
+        next_obs = self.rows.take(self.positions(ids + 1), mode="clip")["obs"]  # the last demonstration has no next row
         at_end = np.flatnonzero(ids == self.episode_last_id.take(episodes))
         next_obs[at_end] = self.episode_last_obs.take(episodes[at_end])
         return next_obs
@@ -358,7 +357,7 @@ class Storage:
 
 
 def env_and_number(ids: Ids) -> tuple[Ids, Ids]:
-    """Return the environments of transitions, and their numbers in these. Not for demonstrations."""
+    """Return the environments of transitions, and their numbers in these; -1 for demonstrations."""
     return ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
 
 

@@ -40,7 +40,7 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
     :raises ValueError: a trajectory has no step, lacks a key, or has an array of another length or shape.
     """
     layout = storage.layout
-    first_id = -storage.demonstration_steps
+    n_stored = 0
     for number, trajectory in enumerate(trajectories):
         steps = len(trajectory)
         if not steps:
@@ -60,8 +60,8 @@ def store_demonstrations(storage: Storage, trajectories: Sequence[Trajectory], a
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"demonstration {number} does not fit the spaces of the buffer: {error}.") from error
         rows["terminated"][-1] = trajectory.terminated
-        storage.add_demonstration(first_id, rows, obs[-1], achieved[1:])
-        first_id += steps
+        storage.add_demonstration(n_stored, rows, obs[-1], achieved[1:])
+        n_stored += steps
 
 
 def scale_actions(actions: NDArray, action_space: spaces.Space) -> NDArray:

@@ -25,7 +25,7 @@ def test_one_thick_line_per_group_and_one_thin_line_per_seed(make_run: Make, thr
         make_run(f"tqc/Other-v0_{seed}", seed, 0.05, algo={"name": "tqc"}, env={"id": "Other-v0"})
     picture = plotting.draw_runs(PlotConfig(runs=[f"{tmp_path}/logs"]))
     assert legend(picture) == ["sac (3 seeds)", "tqc (1–2 seeds)"]
-    assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one agent"
+    assert picture.axes[0].lines[-1].get_color() == picture.axes[1].lines[-1].get_color(), "of one group"
     assert [len(panel.lines) for panel in picture.axes] == [3 + 1 + 1, 2 + 1]
     assert [len(panel.collections) for panel in picture.axes] == [1, 0], "a band from three seeds on"
     drawn = picture.numbers

@@ -89,6 +89,8 @@ def test_a_word_may_be_longer_than_a_file_name() -> None:
         ("title='a, b'", "a, b"),
         ("by=algo, seed", ["algo", "seed"]),
         ("by='algo','seed'", ["algo", "seed"]),
+        ("by= [algo, seed]", ["algo", "seed"]),
+        ("figsize= [3, 4]", [3, 4]),
         ("output=a (1).png,b.pdf", ["a (1).png", "b.pdf"]),
         ("figsize=3,4", [3, 4]),
         ("figsize=null", None),
@@ -100,6 +102,12 @@ def test_texts_need_no_quotes_and_lists_no_brackets(word: str, value: object) ->
         line = flags.parse("plot", words)
         assert line.overrides == {key: value}
         assert overrides_of("plot", shlex.split(str(line))[2:]) == {key: value}, "as it is recorded"
+
+
+def test_a_list_of_mappings_needs_no_brackets() -> None:
+    words = ["callbacks={a:B: {x: 1}},{c:D: {y: 2}}", "env.wrappers={a:B: {x: 1}}, c:D"]
+    values = {"callbacks": [{"a:B": {"x": 1}}, {"c:D": {"y": 2}}], "env.wrappers": [{"a:B": {"x": 1}}, "c:D"]}
+    assert overrides_of("train", words) == values
 
 
 def test_entries_of_a_list_may_be_null_or_mappings() -> None:

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 from test_saving import assert_same_draw
 
-from rlher import HerReplayBuffer, Trajectory
+from rlher import HerReplayBuffer, RunError, Trajectory
 from tests.support.her_play import SPACE, Player, make_buffer, sparse
 
 FIRST = 10_000
@@ -168,6 +168,17 @@ def test_unsuitable_demonstrations_raise(demonstrations, message) -> None:
     with pytest.raises(ValueError, match=message):
         buffer.set_demonstrations(demonstrations)
     assert buffer.storage.demonstration_steps == sum(map(len, DEMONSTRATIONS))
+
+
+def test_the_transition_before_the_first_one_is_no_demonstration() -> None:
+    buffer = make_buffer(
+        demonstrations=DEMONSTRATIONS,
+        demonstration_fraction=0.0,
+        goal_selection_strategy=lambda request: request.achieved_goals(request.episode_first_ids - 1),
+    )
+    play(buffer, 3)
+    with pytest.raises(RunError, match="IndexError"):
+        buffer.sample(8)
 
 
 def test_demonstrations_are_added_to_empty_buffers_only() -> None:
