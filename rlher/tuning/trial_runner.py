@@ -100,7 +100,7 @@ class TrialRunner:
         config = self._run_config(trial, seed_offset, "trials")
 
         def end_early(rows: EvaluationRows) -> None:
-            if self._should_end(trial, report_numbers, rows):
+            if self._report_to_pruner(trial, report_numbers, rows):
                 raise StopTraining
 
         try:
@@ -129,7 +129,7 @@ class TrialRunner:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
         return score_run(result.evaluations, self.config.time_limit)
 
-    def _should_end(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
+    def _report_to_pruner(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
         """Report a run's last evaluation to the pruner, and return whether the run may end early.
 
         ``objective=seconds`` needs no pruner: a run ends at the target, or when its time is up.
