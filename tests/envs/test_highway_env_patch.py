@@ -63,7 +63,7 @@ def play(env_id: str, config: dict, steps: int) -> list[tuple]:
 @pytest.mark.parametrize(
     ("env_id", "config", "steps", "observe"),
     [
-        ("parking-v0", {}, 1100, False),
+        ("parking-v0", {}, 300, False),
         ("parking-v0", {"add_walls": False, "duration": 20}, 50, True),
         ("parking-v0", {"vehicles_count": 6, "action": {"type": "ContinuousAction", "dynamical": True}}, 50, True),
         ("parking-v0", {"observation": {"type": "KinematicsGoal", "features": OTHER, "scales": [2] * 5}}, 50, True),
@@ -85,7 +85,7 @@ def test_episodes_are_equal(monkeypatch, env_id: str, config: dict, steps: int, 
         np.testing.assert_allclose(state, expected_state, rtol=1e-12, atol=1e-12)
         assert reward == pytest.approx(expected_reward, rel=1e-12)
         assert flags == expected_flags
-    if steps > 1000:
+    if steps >= 300 and not config:
         assert any(crashed for *_, crashed, _, _ in actual)
 
 
