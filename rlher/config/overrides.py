@@ -28,8 +28,8 @@ SHORT_KEYS = {"demos": "demos.path"}
 CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
-HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
-"""Characters of values that Hydra interprets, such as the commas of a sweep."""
+SWEEP_SYNTAX = re.compile(r"[,(\[{$'\"]")
+"""Characters by which the value of a text key may be a sweep or quoted. Without them, ``-m logs=2024_11`` is a text."""
 
 PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
 """Values that need no quotes."""
@@ -78,7 +78,7 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
     if key in GROUPS and (value in (None, "") or isinstance(value, Mapping)):
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(names_in_group(key))}.")
     if key == "her":
-        name = "off" if value is False else str(value)  # YAML reads `off` as False
+        name = "off" if str(value).lower() == "false" else str(value)  # YAML reads `off` as False
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: algorithm_of(value), "algo.model_class": value}
@@ -100,18 +100,18 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     """
     if text.lower() == "null":
         return None
-    if field and not is_sweep:
-        opening = text.lstrip()[:1]
-        is_quoted = opening in ("'", '"')
-        if takes_text(field) and not is_quoted:
-            return text
-        if field.type == list[str] and not is_quoted and opening != "[":
+    opening = text.lstrip()[:1]
+    is_quoted = opening in ("'", '"')
+    if field and takes_list(field) and not is_sweep and opening != "[":
+        if field.type == list[str] and not is_quoted:
             return [entry.strip() for entry in text.split(",") if entry.strip()]
         takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
-        if takes_list(field) and opening != "[" and not (opening == "{" and takes_mapping):
+        if not (opening == "{" and takes_mapping):
             text = f"[{text}]"
-    if not HYDRA_SYNTAX.search(text) and (not PLAIN.fullmatch(text) or (field and takes_text(field))):
-        return text  # the grammar would read it as a number, or would refuse it
+    elif key in GROUPS or (field and takes_text(field)):
+        is_mapping = opening == "{" and key in GROUPS  # her={n_steps: 2}
+        if not (SWEEP_SYNTAX.search(text) if is_sweep else is_quoted or is_mapping):
+            return text
     return _parse_by_hydra(key, text, field)
 
 
