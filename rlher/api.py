@@ -41,8 +41,8 @@ from rlher.training.train import train_run
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+    from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
     from rlher.analysis.plotting import CurvesFigure
 
 

@@ -16,7 +16,7 @@ from rlher.core.nested import leaves
 from rlher.core.user_code import import_object
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 
 SCHEDULES = ("constant", "linear", "constant_then_linear")
 """Values of ``algo.learning_rate_schedule`` and ``algo.target_policy_noise_schedule``."""
@@ -45,7 +45,7 @@ class Algorithm:
         """One line for ``rlher list algos``."""
         return (self.config.__doc__ or "").splitlines()[0].rstrip(".")
 
-    def load(self) -> "type[OffPolicyAlgorithm]":
+    def load(self) -> "type[SB3OffPolicyAlgorithm]":
         """Import the class of the model."""
         return resolve_name(self.model_class)
 
@@ -160,10 +160,10 @@ def algorithm_of(path: str) -> str:
     :param path: ``module:Class``.
     :raises UserError: the class cannot be imported, or does not extend an algorithm.
     """
-    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 
     names = {algorithm.load(): name for name, algorithm in ALGORITHMS.items()}
-    for base in import_object("algo", path, OffPolicyAlgorithm).__mro__:
+    for base in import_object("algo", path, SB3OffPolicyAlgorithm).__mro__:
         if base in names:
             return names[base]
     classes = ", ".join(f"rlher.algos.{model.__name__}" for model in names)

@@ -13,10 +13,10 @@ from typing import Any
 
 import gymnasium as gym
 import torch as th
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.command_keys import PlayConfig
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError

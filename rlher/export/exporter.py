@@ -14,8 +14,8 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import is_wrapped
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from rlher.algos import observation_normalizer
 from rlher.algos.build_model import constructor_arguments
@@ -140,7 +140,7 @@ def _write(chosen: TrainedAgent, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def build_sb3_model(chosen: TrainedAgent, trained: OffPolicyAlgorithm) -> tuple[OffPolicyAlgorithm, dict[str, Any]]:
+def build_sb3_model(chosen: TrainedAgent, trained: BaseAlgorithm) -> tuple[BaseAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :param trained: the model as rlher loads it, with an environment.
@@ -255,7 +255,7 @@ def _notes(config: TrainConfig, agent: dict[str, Any], env: gym.Env) -> list[str
     return notes
 
 
-def _requirements(env: EnvConfig, model: OffPolicyAlgorithm) -> str:
+def _requirements(env: EnvConfig, model: BaseAlgorithm) -> str:
     """Return ``requirements.txt``: the installed versions of the packages that model and environment come from."""
     names = {"stable-baselines3", "torch", "gymnasium", "numpy"}
     if type(model).__module__.startswith("sb3_contrib."):

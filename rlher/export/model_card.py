@@ -5,7 +5,7 @@ from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 from rlher.config.key import param_values
 from rlher.core.errors import as_read_error
@@ -21,7 +21,11 @@ LIBRARIES = {"stable_baselines3": "Stable-Baselines3", "sb3_contrib": "sb3-contr
 
 
 def model_card(
-    run: RunFolder, model: OffPolicyAlgorithm, files: dict[str, str | None], measured: dict[str, Any], notes: list[str]
+    run: RunFolder,
+    model: BaseAlgorithm,
+    files: dict[str, str | None],
+    measured: dict[str, Any],
+    notes: list[str],
 ) -> str:
     """Return the model card: ``card.md.jinja`` filled in.
 

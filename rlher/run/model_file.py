@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch as th
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import recursive_getattr
 
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.errors import RunError, UserError, as_read_error
 from rlher.core.reading import open_zip, read_tensors
 

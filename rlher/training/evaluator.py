@@ -7,8 +7,7 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
 from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, OnEvaluation

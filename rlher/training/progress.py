@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.console import can_redraw, format_seconds, print_note
 from rlher.envs.success_and_crash import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
