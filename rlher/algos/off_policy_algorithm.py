@@ -4,7 +4,7 @@ The loop: choose actions, send them, update while the environments step, receive
 defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -33,6 +33,19 @@ from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
 
 LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
 """Arguments of algorithms that change the losses, with the values at which they have no effect."""
+
+COUNTERS = (
+    "num_timesteps",
+    "_episode_num",
+    "_n_updates",
+    "_n_calls",
+    "_current_progress_remaining",
+    "exploration_rate",
+)
+"""Numbers that Stable-Baselines3's algorithms keep as attributes, each where the algorithm has it."""
+
+EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
+"""Attributes with the returns, lengths and successes of the last episodes."""
 
 
 class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
@@ -282,6 +295,30 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
         if self.normalizer is not None:
             self.normalizer.update(obs)
+
+    def loop_state_dict(self) -> dict[str, Any]:
+        """Return the state of the loop: counters, the last episodes, due updates and random actions."""
+        return {
+            "counters": {name: getattr(self, name) for name in COUNTERS if hasattr(self, name)},
+            "episodes": {name: list(getattr(self, name)) for name in EPISODE_BUFFERS},
+            "updates_due": self.updates_due,
+            "action_space": self.action_space.np_random.bit_generator.state,
+            "random_actions": self.random_action_source.state_dict(),
+        }
+
+    def load_loop_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a value of :meth:`loop_state_dict`, which may have been JSON. Resets of environments come before.
+
+        :raises Exception: the state belongs to another model.
+        """
+        for name in COUNTERS:
+            if hasattr(self, name):
+                setattr(self, name, type(getattr(self, name))(state["counters"][name]))
+        for name in EPISODE_BUFFERS:
+            setattr(self, name, deque(state["episodes"][name], maxlen=self._stats_window_size))
+        self.updates_due = int(state["updates_due"])
+        self.action_space.np_random.bit_generator.state = state["action_space"]
+        self.random_action_source.load_state_dict(state["random_actions"])
 
     # ------------------------------------------------------------------------------------------------- acting
 

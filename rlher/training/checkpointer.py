@@ -14,7 +14,6 @@ The files of a checkpoint are listed in :mod:`rlher.training.checkpoint_folder`.
 import json
 import math
 import time
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +32,6 @@ from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
-
-COUNTERS = (
-    "num_timesteps",
-    "_episode_num",
-    "_n_updates",
-    "_n_calls",
-    "_current_progress_remaining",
-    "exploration_rate",
-)
-"""Numbers that SB3's algorithms keep as attributes, each where the algorithm has it."""
-
-EPISODE_BUFFERS = ("ep_info_buffer", "ep_success_buffer")
-"""Returns, lengths and successes of the last episodes."""
 
 NOT_REPEATABLE = (
     "replaying the running episodes gave other observations, so these episodes are truncated. "
@@ -119,14 +105,8 @@ class Checkpointer:
         (folder / MODEL_FILE).write_bytes(model_file.to_bytes(model))
 
         state = {
-            "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
-            "recent": {name: list(getattr(model, name)) for name in EPISODE_BUFFERS},
-            "updates_due": model.updates_due,
-            "generators": {
-                **get_rng_state(),
-                "action_space": model.action_space.np_random.bit_generator.state,
-                "random_actions": model.random_action_source.state_dict(),
-            },
+            "loop": model.loop_state_dict(),
+            "generators": get_rng_state(),
             "build_number": envs.build_number,
             "evaluations": self._evaluator.state_dict(),
             "rebuild_step": self._rebuild_step,
@@ -170,15 +150,6 @@ class Checkpointer:
         model, envs = self._model, self._envs
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = json.loads((folder / STATE_FILE).read_text())
-        for name in COUNTERS:
-            if hasattr(model, name):
-                setattr(model, name, type(getattr(model, name))(state["counters"][name]))
-        if model.num_timesteps != checkpoint_folder.timesteps_of(folder):
-            raise ValueError("the counters do not match the name of the checkpoint")
-        for name in EPISODE_BUFFERS:
-            setattr(model, name, deque(state["recent"][name], maxlen=model._stats_window_size))
-
-        model.updates_due = int(state["updates_due"])
         self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL_FILE
@@ -192,10 +163,10 @@ class Checkpointer:
             raise ValueError(f"the actions have shape {arrays['actions'].shape[1:]}, not {shape}")
 
         observations: Any = envs.rebuild(build_number=int(state["build_number"]), actions=list(arrays["actions"]))
-        generators = state["generators"]
-        set_rng_state(generators)
-        model.action_space.np_random.bit_generator.state = generators["action_space"]
-        model.random_action_source.load_state_dict(generators["random_actions"])
+        model.load_loop_state_dict(state["loop"])
+        if model.num_timesteps != checkpoint_folder.timesteps_of(folder):
+            raise ValueError("the counters do not match the name of the checkpoint")
+        set_rng_state(state["generators"])  # building the environments has used them
         is_equal = all(np.array_equal(values, arrays.get(f"obs_{key}", ())) for key, values in observations.items())
         if is_equal or not arrays["actions"].size:  # any observation can begin an episode
             model._last_obs = observations  # without it, `learn` would reset the environments

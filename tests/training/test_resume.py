@@ -414,7 +414,7 @@ def pickled_weights(checkpoint: Path) -> None:
 ATTACKS: dict[str, Callable[[Path], None]] = {
     "a pickle": pickled_weights,
     "compressed zeros": zip_bomb,
-    "negative timesteps": edit_json("state.json", lambda it: it["counters"].update(num_timesteps=-(10**15))),
+    "negative timesteps": edit_json("state.json", lambda it: it["loop"]["counters"].update(num_timesteps=-(10**15))),
     "a config that is a list": edit_json("state.json", lambda it: it.update(config=[5], log_rows=[5])),
 }
 
