@@ -1,8 +1,7 @@
 """One training run: learn, evaluate, write models, checkpoints and the result, however it ends."""
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -60,13 +59,28 @@ class Trainer:
         :raises RunError: the run failed.
         :raises UserError: a file that it reads cannot be used.
         """
-        with closing(self.evaluator.pool), self.interrupt_request.catch_signals(), self._record_result():
-            self._reset_results()
-            self._learn()
-            self.interrupt_request.stop_at_once()
-            if self._has_final_evaluation:
-                self.result.final, self.result.best = self.evaluator.evaluate_final()
-        return self.result
+        result = self.result
+        with closing(self.evaluator.pool), self.interrupt_request.catch_signals():
+            try:
+                self._reset_results()
+                self._learn()
+                self.interrupt_request.stop_at_once()
+                if self._has_final_evaluation:
+                    result.final, result.best = self.evaluator.evaluate_final()
+                result.status = Status.FINISHED
+            except StopTraining:
+                result.status = Status.STOPPED
+            except KeyboardInterrupt:
+                result.status = Status.INTERRUPTED
+                raise KeyboardInterrupt(interruption_text(self.run)) from None
+            except BaseException as error:
+                result.error = first_line(error) if isinstance(error, ReportedError) else describe_error(error)
+                if isinstance(error, RunError | SystemExit | OSError):  # a callback may call sys.exit
+                    raise self._run_error() from error
+                raise
+            finally:
+                self._write_result()
+        return result
 
     def _reset_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
@@ -107,28 +121,8 @@ class Trainer:
                 # If training diverged, torch raises errors of many kinds. The error of `to_bytes` replaces them.
                 write_bytes(self.run.model_path("last"), model_file.to_bytes(self.model))
 
-    @contextmanager
-    def _record_result(self) -> Iterator[None]:
-        """Record how the block ends. If an exception ends it, add to its message which models the run has."""
-        result = self.result
-        try:
-            yield
-            result.status = Status.FINISHED
-        except StopTraining:
-            result.status = Status.STOPPED
-        except KeyboardInterrupt:
-            result.status = Status.INTERRUPTED
-            raise KeyboardInterrupt(interruption_text(self.run)) from None
-        except BaseException as error:
-            result.error = first_line(error) if isinstance(error, ReportedError) else describe_error(error)
-            if isinstance(error, RunError | SystemExit | OSError):  # a callback may call sys.exit
-                raise self._run_error() from error
-            raise
-        finally:
-            self._write_result()
-
     def _run_error(self) -> RunError:
-        """Return the exception for the error in the result."""
+        """Return the exception for the error in the result; its message says which models the run has."""
         return RunError(f"{self.result.error}; {saved_models_text(self.run)}.", self.run.folder)
 
     def _write_result(self) -> None:
