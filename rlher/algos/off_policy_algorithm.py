@@ -6,7 +6,6 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -250,7 +249,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
                 self._do_due_updates()
                 new_obs, rewards, dones, infos = env.step_wait()
             except WorkerLost as lost:  # this step has no result
-                self.start_new_episodes(partial(env.replace_lost, lost))  # type: ignore[attr-defined]
+                self.start_new_episodes(env.replace_lost(lost))  # type: ignore[attr-defined]
                 continue
             self.update_normalizer(new_obs)
 
@@ -281,13 +280,13 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if updates > 0:
             self.train(gradient_steps=updates, batch_size=self.batch_size)
 
-    def start_new_episodes(self, reset: Callable[[], Any]) -> None:
-        """Truncate the running episodes and start new ones.
+    def start_new_episodes(self, obs: Any) -> None:
+        """Truncate the running episodes, because the environments were reset or built again.
 
-        :param reset: resets the environments and returns their observations.
+        :param obs: (n_envs, …) first observations of the new episodes, by key.
         """
         self.replay_buffer.truncate_last_trajectory()
-        self._last_obs = reset()
+        self._last_obs = obs
         self.update_normalizer(self._last_obs)
         self.random_action_source.reset()
 

@@ -74,7 +74,7 @@ class Checkpointer:
         if self._freq is None:
             return
         if self._model.num_timesteps // self._freq > self._rebuild_step // self._freq:
-            self._model.start_new_episodes(self._envs.rebuild)
+            self._model.start_new_episodes(self._envs.rebuild())
             self._rebuild_step = self._model.num_timesteps
             self.save()
         elif time.monotonic() >= self._due_time:
@@ -172,4 +172,4 @@ class Checkpointer:
             model._last_obs = observations  # without it, `learn` would reset the environments
         else:
             warn(NOT_REPEATABLE)
-            model.start_new_episodes(envs.rebuild)
+            model.start_new_episodes(envs.rebuild())
