@@ -61,7 +61,9 @@ class OffPolicyConfig:
     )
     weight_decay: float = param(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = param(1_000_000, "capacity of the replay buffer in transitions", low=1)
-    learning_starts: int | None = param(None, "steps before the first update; null: 1000 or a quarter of a run", low=0)
+    learning_starts: int | None = param(
+        None, "steps before the first update, an episode or more; null: 1000 or a quarter of a run", low=0
+    )
     batch_size: int = param(256, "transitions per update", low=1)
     gamma: float = param(0.95, "discount factor", low=0, high=1)
     train_freq: int = param(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)

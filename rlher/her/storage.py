@@ -239,12 +239,12 @@ class Storage:
     def ids(self, env: int, since: int = 0) -> Ids:
         """Return the ids of an environment's transitions, the oldest first.
 
-        :param since: leave out this many of its first transitions.
+        :param since: leave out transitions with a smaller number.
         """
         return env * IDS_PER_ENV + np.arange(max(self.added - self.stored, since), self.added)
 
     def ids_since(self, since: int) -> Ids:
-        """Return the ids of all environments' transitions, without the ``since`` first ones of each environment."""
+        """Return the ids of all environments' transitions whose numbers are at least ``since``."""
         return np.concatenate([self.ids(env, since) for env in range(self.n_envs)])
 
     def all_ids(self) -> Ids:
@@ -294,7 +294,7 @@ class Storage:
         return in_ring | ((env == -1) & (number < self.demonstration_steps))
 
     def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
-        """Return (n,) whether transitions are of an environment and the ``number`` first ones of it are older."""
+        """Return (n,) whether transitions are of an environment, and their numbers in it are at least ``number``."""
         return (ids >= 0) & (env_and_number(ids)[1] >= number)
 
     def rows_at(self, positions: Positions) -> NDArray:
