@@ -299,7 +299,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Return the state of the loop: counters, the last episodes, due updates and random actions."""
         return {
             "counters": {name: getattr(self, name) for name in COUNTERS if hasattr(self, name)},
-            "episodes": {name: list(getattr(self, name)) for name in EPISODE_BUFFERS},
+            "episodes": {name: list(getattr(self, name) or ()) for name in EPISODE_BUFFERS},
             "updates_due": self.updates_due,
             "action_space": self.action_space.np_random.bit_generator.state,
             "random_actions": self.random_action_source.state_dict(),

@@ -28,8 +28,11 @@ SHORT_KEYS = {"demos": "demos.path"}
 CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
-SWEEP_SYNTAX = re.compile(r"[,(\[{$'\"]")
-"""Characters by which the value of a text key may be a sweep or quoted. Without them, ``-m logs=2024_11`` is a text."""
+HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
+"""Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is a text."""
+
+REFUSED_BY_HYDRA = re.compile(r"[^\s\w./:+-]", re.ASCII)
+"""Characters such as those of ``env.kwargs.path=~/x``, most of which Hydra's grammar refuses outside of quotes."""
 
 PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
 """Values that need no quotes."""
@@ -108,10 +111,10 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
         takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
         if not (opening == "{" and takes_mapping):
             text = f"[{text}]"
-    elif key in GROUPS or (field and takes_text(field)):
-        is_mapping = opening == "{" and key in GROUPS  # her={n_steps: 2}
-        if not (SWEEP_SYNTAX.search(text) if is_sweep else is_quoted or is_mapping):
-            return text
+    is_text, is_group = field is not None and takes_text(field), field is None and key in GROUPS
+    has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
+    if not has_syntax and (is_text or is_group or REFUSED_BY_HYDRA.search(text)):
+        return text
     return _parse_by_hydra(key, text, field)
 
 
@@ -187,7 +190,7 @@ def override_text(value: Any) -> str:
             if not re.fullmatch(r"[\w./:+ -]+", name):
                 raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
         escaped = {str(name).replace(":", "\\:"): override_text(entry) for name, entry in value.items()}
-        return f"{{{','.join(f'{name}:{entry}' for name, entry in escaped.items())}}}"
+        return f"{{{','.join(f'{name}: {entry}' for name, entry in escaped.items())}}}"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     text = str(value)
