@@ -70,7 +70,7 @@ def test_a_run_has_config_result_curves_and_model(run: rlher.Run) -> None:
     assert curves[columns].drop_duplicates().to_numpy().tolist() == [["dqn", "BitFlipping-v0", "final", 0]]
     command = Path(run.folder, "command.txt").read_text()
     assert command.startswith("rlher train algo=dqn env=BitFlipping-v0 her=final ")
-    assert "env.kwargs={n_bits:4}" in command
+    assert "env.kwargs={n_bits: 4}" in command
 
 
 def test_evaluate_is_what_the_command_prints(run: rlher.Run, capsys: pytest.CaptureFixture) -> None:
