@@ -285,15 +285,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._get_samples(ids, n_original_goals, env)._replace(
+        return self._build_samples(ids, n_original_goals, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstrations=demonstrations,
         )
 
-    def _get_samples(  # type: ignore[override]
-        self, ids: Ids, n_original_goals: int, env: VecNormalize | None
-    ) -> HerReplayBufferSamples:
+    def _build_samples(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
         storage = self.storage
         if n_original_goals < len(ids):
@@ -355,7 +353,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._get_samples(ids, batch_size, env)
+        return self._build_samples(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; ignore evicted transitions.
