@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ReportedError as error:
         warn(str(error))
         return error.exit_code
-    except (OSError, MemoryError, UnicodeEncodeError) as error:  # every other exception is a bug
+    except (OSError, MemoryError, RecursionError, UnicodeEncodeError) as error:  # every other exception is a bug
         if isinstance(error, OSError) and error.filename is None:
             _discard_stdout()
         warn(_explain(error))
@@ -109,12 +109,14 @@ def run_command(line: flags.CommandLine) -> int:
     return command.function(config, *recorded) or 0
 
 
-def _explain(error: OSError | MemoryError | UnicodeEncodeError) -> str:
+def _explain(error: OSError | MemoryError | RecursionError | UnicodeEncodeError) -> str:
     """Return the message for the user."""
     if isinstance(error, OSError):
         return f"cannot read or write {error.filename or 'stdout or a file'}: {os_error_reason(error)}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory ({first_line(error)}); use smaller numbers, or close other programs."
+    if isinstance(error, RecursionError):
+        return "a value or a file is nested too deeply; give fewer levels."
     return f"{error.object!r} is not UTF-8, which a run's files need; rename it."
 
 

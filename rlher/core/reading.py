@@ -32,16 +32,6 @@ YAML_SUFFIXES = (".yaml", ".yml")
 MAX_YAML_BYTES = 100_000
 """Size limit of a YAML file. PyYAML takes seconds for a file of this size, and minutes for one ten times as large."""
 
-MAX_YAML_VALUES = 100_000
-"""Limit of values in a YAML file. Each use of an alias or merge (``<<``) counts all its values, because a few lines of
-nested aliases can stand for billions of values."""
-
-MAX_YAML_DEPTH = 50
-"""Limit of nesting in a YAML file, because readers recurse."""
-
-MAX_INT_CHARACTERS = 250
-"""Size limit of an integer in a YAML file; a float holds integers of up to 308 digits."""
-
 MAX_COMPRESSION = 100
 """Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
 
@@ -92,13 +82,13 @@ def finite_float(value: Any) -> float | None:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader of plain values, with limits. It reads ``1e-4`` as a number, as Hydra does."""
+    """PyYAML's loader of plain values. It reads ``1e-4`` as a number, as Hydra does."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        node: yaml.Node | None = super().get_single_node()
-        if node is not None:
-            _require_small(node)  # before aliases and merges are expanded
-        return node
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        # A few lines of nested aliases can stand for billions of values. RL Zoo's files use aliases for merges only.
+        if self.check_event(yaml.AliasEvent) and getattr(index, "value", None) != "<<":
+            raise ValueError("it has an alias, which is allowed only in a merge, as in `<<: *name`")
+        return super().compose_node(parent, index)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -136,25 +126,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("it is not a mapping of keys to values")
     return content
-
-
-def _require_small(node: yaml.Node) -> None:
-    """Raise ValueError if nested values exceed a limit, or hold a list of tuples. No config has a list of tuples."""
-    stack = [(node, 0)]
-    count = 0
-    while stack:
-        node, depth = stack.pop()
-        count += 1
-        if count > MAX_YAML_VALUES or depth > MAX_YAML_DEPTH:
-            raise ValueError("it holds too many values, or they are nested too deeply")
-        if node.tag.endswith(":int") and len(node.value) > MAX_INT_CHARACTERS:
-            raise ValueError("it holds an integer with hundreds of digits")
-        if node.tag.endswith((":omap", ":pairs")):
-            raise ValueError(f"it holds a value of the type {node.tag}")
-        if isinstance(node, yaml.SequenceNode):
-            stack += [(child, depth + 1) for child in node.value]
-        elif isinstance(node, yaml.MappingNode):
-            stack += [(child, depth + 1) for pair in node.value for child in pair]
 
 
 def read_table(path: Path) -> "pd.DataFrame":

@@ -125,7 +125,6 @@ def prepend(text: str) -> Callable[[Path], object]:
 UNLIMITED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "merges": ("config.yaml", prepend(nested_merges(9, 10))),
     "wide merges": ("config.yaml", prepend(nested_merges(3, 3000))),
-    "pairs": ("config.yaml", prepend("zzz: !!pairs [a: 1]\n")),
     "base-60 integer": ("config.yaml", prepend("zzz: 1" + ":1" * 400_000 + "\n")),
     "pipe": ("config.yaml", replace_by_pipe),
     "device": ("config.yaml", lambda path: link(path, Path("/dev/zero"))),
