@@ -1,6 +1,6 @@
 """Base class of the algorithms with an actor and Q critics, with behavioural cloning of demonstrations."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch as th
 
@@ -21,6 +21,7 @@ class ActorCritic(OffPolicyAlgorithm):
     :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
+    loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any
     critic_target: Any

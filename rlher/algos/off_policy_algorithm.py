@@ -6,7 +6,7 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch as th
@@ -29,9 +29,6 @@ from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.core.workers import WorkerLost
 from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
-
-LOSS_OPTIONS = {"bc_weight": 0.0, "action_l2": 0.0, "target_policy_noise_schedule": "constant"}
-"""Arguments of algorithms that change the losses, with the values at which they have no effect."""
 
 COUNTERS = (
     "num_timesteps",
@@ -79,6 +76,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         priority by TD error needs the fast update.
     """
 
+    loss_options: ClassVar[dict[str, Any]] = {}
+    """Arguments that change the losses of the fast update, with the values at which they have no effect."""
     fallback_reason: str | None = None
     """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
@@ -169,8 +168,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     def _options_that_need_fast_update(self) -> list[str]:
         """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
-        options = {name: getattr(self, name, neutral) for name, neutral in LOSS_OPTIONS.items()}
-        ignored = [f"{name}={value}" for name, value in options.items() if value != LOSS_OPTIONS[name]]
+        options = {name: getattr(self, name) for name in self.loss_options}
+        ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
         if not type(self).__module__.startswith("rlher."):  # it may override methods that only this update calls
             ignored.append(type(self).__name__)
         if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():

@@ -1,6 +1,6 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import stable_baselines3
 import torch as th
@@ -22,6 +22,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
+    loss_options: ClassVar = ActorCritic.loss_options | {"action_l2": 0.0, "target_policy_noise_schedule": "constant"}
     target_actor_params: list[th.Tensor]
 
     def __init__(
