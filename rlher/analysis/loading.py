@@ -21,11 +21,10 @@ from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import finite_float, read_table
-from rlher.evaluation.metrics import COLUMNS
+from rlher.evaluation.evaluations_csv import COLUMNS, EVALUATIONS_FILE
 from rlher.run.result import Status
 from rlher.run.run_folder import (
     CONFIG_FILE,
-    EVALUATIONS_FILE,
     TRAINING_LOG_FILE,
     read_result,
     read_unvalidated_config,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from rlher import __version__
-from rlher.cli import completion, flags
+from rlher.cli import completion, flags, rl_zoo
 from rlher.cli.commands import COMMANDS
 from rlher.cli.help import HELP_FLAGS, command_help, program_help
 from rlher.core.console import print_note, warn
@@ -62,7 +62,7 @@ def dispatch(argv: list[str]) -> int:
         return 0
     if argv[0] in completion.COMPLETION_FLAGS:
         return completion.complete(argv)
-    name, *words = _with_command(argv)
+    name, *words = rl_zoo.add_command(argv, COMMANDS)
     if name not in COMMANDS:
         if name.startswith("-") or "=" in name:
             raise UserError(f"{name} must follow a command, which is one of {', '.join(COMMANDS)}.")
@@ -78,19 +78,6 @@ def dispatch(argv: list[str]) -> int:
     if argv[0] not in COMMANDS:
         print_note(f"read as: {line}")
     return run_command(line)
-
-
-def _with_command(argv: list[str]) -> list[str]:
-    """Translate a command line in the style of another tool into one that begins with an rlher command.
-
-    RL Zoo's ``--algo sac --env X`` has no command. Other tools write ``train --resume`` for ``resume``.
-    """
-    given = {word.partition("=")[0] for word in argv}
-    if argv[0].startswith("-") and given & {"--algo", "--env"} and COMMANDS.keys().isdisjoint(argv):
-        return ["optimize" if "--n-trials" in given else "train", *argv]
-    if argv[0] == "train" and "--resume" in given:
-        return ["resume", *(word.removeprefix("--resume=") for word in argv[1:] if word != "--resume")]
-    return argv
 
 
 def run_command(line: flags.CommandLine) -> int:

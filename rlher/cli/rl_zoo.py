@@ -1,14 +1,15 @@
 """Translate RL Zoo's command line and YAML files to overrides.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
-``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
+``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``. rlher's own flags ``--algo`` and
+``--env`` are parsed in :mod:`rlher.cli.flags`.
 """
 
 import argparse
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -50,6 +51,19 @@ NOT_IN_SB3 = {"target_q_bounds": None, "action_noise": 0.0}
 
 NET_ARCH_OF_SB3 = {"ddpg": [400, 300], "dqn": [64, 64], "td3": [400, 300]}
 """Default hidden layers of SB3's policies where they are not [256, 256], by algorithm."""
+
+
+def add_command(argv: list[str], commands: Iterable[str]) -> list[str]:
+    """Return a command line that begins with a command of rlher.
+
+    RL Zoo's ``--algo sac --env X`` has no command. Other tools write ``train --resume`` for ``resume``.
+    """
+    given = {word.partition("=")[0] for word in argv}
+    if argv[0].startswith("-") and given & {"--algo", "--env"} and set(commands).isdisjoint(argv):
+        return ["optimize" if "--n-trials" in given else "train", *argv]
+    if argv[0] == "train" and "--resume" in given:
+        return ["resume", *(word.removeprefix("--resume=") for word in argv[1:] if word != "--resume")]
+    return argv
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

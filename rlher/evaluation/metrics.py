@@ -3,7 +3,7 @@
 Columns of ``evaluations.csv``, keys of ``result.json``, axis labels, logs and model cards derive from this list.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,6 @@ from rlher.core.stats import wilson
 
 Summary = dict[str, float | int | None]
 """Metric by name, the ends of the success rate's interval, and the number of episodes."""
-EvaluationRows = list[dict[str, Any]]
-"""The rows of a run's ``evaluations.csv``, the newest last."""
-OnEvaluation = Callable[[EvaluationRows], None]
-"""A function that is called with the rows of all evaluations after each evaluation."""
 
 
 @dataclass
@@ -104,9 +100,6 @@ TARGET_PERCENT = 90
 
 STEPS_TO = (50, TARGET_PERCENT)
 """Success rates, in per cent, for which tables give the steps of the first evaluation that reached them."""
-
-COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
-"""Columns of ``evaluations.csv``."""
 
 REQUIRED_KEYS = {*METRICS_BY_NAME, SUCCESS_LOW, SUCCESS_HIGH, "episodes"} - {"crash_rate"}
 """Keys that every summary has with a number."""

@@ -5,9 +5,7 @@ other state. So the same command again, or a command with more seeds, trains the
 """
 
 import contextlib
-import csv
 import hashlib
-import io
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +21,14 @@ from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.reading import read_text_or_empty
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
+from rlher.evaluation.evaluations_csv import read_last_evaluation
 from rlher.jobs.job_pool import JobPool, run_jobs
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
-from rlher.run.run_folder import EVALUATIONS_FILE, read_result, safe_name
+from rlher.run.run_folder import read_result, safe_name
 from rlher.training import train
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
@@ -87,8 +85,7 @@ class SweepRun:
             return {}
         if self.state is Status.FINISHED:
             return read_result(self.folder)
-        rows = list(csv.DictReader(io.StringIO(read_text_or_empty(self.folder / EVALUATIONS_FILE))))
-        return rows[-1] if rows else {}
+        return read_last_evaluation(self.folder)
 
     def row(self) -> ProgressRow:
         """Return the row of the progress table."""

@@ -5,7 +5,6 @@
 files. ``eval.keep_models`` adds ``models/<steps>.zip``, and ``record`` adds ``clips/<steps>.mp4``.
 """
 
-import csv
 import fcntl
 import os
 import re
@@ -24,7 +23,7 @@ from rlher.config.training import TrainConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.reading import dump_yaml, read_json_or_empty, read_text_or_empty, read_yaml
-from rlher.core.writing import as_write_error, atomic_write, display_path, write_json, write_text
+from rlher.core.writing import as_write_error, display_path, write_json, write_text
 from rlher.run.metadata import describe_run
 
 CONFIG_FILE = "config.yaml"
@@ -33,7 +32,6 @@ COMMAND_FILE = "command.txt"
 """Command lines: the first line started the run, and each further line resumed it."""
 METADATA_FILE = "meta.json"
 """How the run was made: versions, commit and machine."""
-EVALUATIONS_FILE = "evaluations.csv"
 """Evaluations during training."""
 RESULT_FILE = "result.json"
 """The final evaluation and the run's status."""
@@ -84,16 +82,6 @@ class RunFolder:
     def write_config(self) -> None:
         """Write ``config.yaml`` and sign it."""
         write_text(self.folder / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.folder))
-
-    def write_evaluations(self, rows: list[dict[str, Any]]) -> None:
-        """Replace ``evaluations.csv`` by these rows, or delete the file if there are no rows."""
-        if not rows:
-            (self.folder / EVALUATIONS_FILE).unlink(missing_ok=True)
-            return
-        with atomic_write(self.folder / EVALUATIONS_FILE) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")  # pandas takes half a second to import
-            writer.writeheader()
-            writer.writerows(rows)
 
 
 def read_config(folder: Path) -> TrainConfig:

@@ -8,7 +8,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.envs.make import make_env
 from rlher.evaluation.agents import TrainedAgent
-from rlher.evaluation.metrics import EvaluationRows
+from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.evaluation.rollout import play_episodes
 from rlher.run.run_folder import RunFolder
 

@@ -1,7 +1,4 @@
-"""Evaluations of the model during and after training. The best model is kept; each may be kept and filmed.
-
-The columns of ``evaluations.csv`` are in :mod:`rlher.evaluation.metrics`.
-"""
+"""Evaluations of the model during and after training. The best model is kept; each may be kept and filmed."""
 
 import time
 from collections import deque
@@ -10,7 +7,8 @@ from typing import Any, NamedTuple
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.metrics import COLUMNS, METRICS, EvaluationRows, OnEvaluation
+from rlher.evaluation.evaluations_csv import COLUMNS, EvaluationRows, OnEvaluation, write_evaluations
+from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
@@ -121,7 +119,7 @@ class Evaluator:
         if is_best:
             self.best_model_content = model_content
             self.write_best_model()
-        self._run.write_evaluations(self.rows)
+        write_evaluations(self._run.folder, self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ import shutil
 from rlher.config.training import TrainConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.evaluation.metrics import OnEvaluation
+from rlher.evaluation.evaluations_csv import OnEvaluation
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder

@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.metrics import OnEvaluation
+from rlher.evaluation.evaluations_csv import OnEvaluation, write_evaluations
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
@@ -84,7 +84,7 @@ class Trainer:
 
     def _reset_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
-        self.run.write_evaluations(self.evaluator.rows)
+        write_evaluations(self.run.folder, self.evaluator.rows)
         self.evaluator.write_best_model()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:

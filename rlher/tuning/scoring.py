@@ -7,7 +7,8 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from rlher.core.reading import finite_float
-from rlher.evaluation.metrics import TARGET_PERCENT, EvaluationRows
+from rlher.evaluation.evaluations_csv import EvaluationRows
+from rlher.evaluation.metrics import TARGET_PERCENT
 
 LAST_SHARE = 0.2
 """Share of a run's evaluations, the last ones, over which the final success rate is averaged."""

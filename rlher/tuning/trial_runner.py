@@ -15,7 +15,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.training import CheckpointConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
-from rlher.evaluation.metrics import EvaluationRows
+from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.run.result import RunResult, Status
 from rlher.training.evaluator import StopTraining
 from rlher.training.train import train_run
