@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from rlher.algos.compilation import skip_compiler_import
 from rlher.core.workers import start_fork_server
 from rlher.tuning import WORKER_MODULES
 
@@ -24,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 STATE = tempfile.TemporaryDirectory()
 os.environ["XDG_STATE_HOME"] = STATE.name  # of the key that signs runs
+skip_compiler_import()  # for plain models of Stable-Baselines3, which few tests compile
 os.fsync = lambda handle: None  # a tenth of the time of a short run; only a power failure needs it
 
 

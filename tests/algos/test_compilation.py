@@ -8,11 +8,11 @@ import torch as th
 from rlher.algos.compilation import compile_with_fallback
 from tests.algos.test_faithful import require_same
 from tests.support.models import ours, theirs, train, weights
-from tests.support.tiers import slow_except
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize("name", slow_except(["dqn"], ["tqc", "dqn"]))
+@pytest.mark.parametrize("name", ["tqc", "dqn"])
 def test_compiled_updates_equal_sb3s(capsys, name) -> None:
     mine, other = ours(name, compile=True), theirs(name)
     for model in (mine, other):

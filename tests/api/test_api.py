@@ -13,12 +13,10 @@ from typing import Any
 import gymnasium
 import matplotlib.figure
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 from jupyter_client.manager import start_new_kernel
-from nbclient import NotebookClient
 from stable_baselines3 import DQN
 
 import rlher
@@ -26,7 +24,7 @@ from rlher.cli.main import main
 from rlher.config.trust import UntrustedCode
 from rlher.core.errors import UserError
 from tests.conftest import Make
-from tests.support.documents import ROOT, blocks, shortened
+from tests.support.documents import ROOT
 
 TINY: dict[str, Any] = {
     "recipe": None,
@@ -155,6 +153,7 @@ def test_report_writes_a_page(make_run: Make, tmp_path: Path) -> None:
     assert "A title" in page.read_text()
 
 
+@pytest.mark.slow
 def test_an_environment_that_an_import_registered_is_found_later(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -367,6 +366,7 @@ def test_code_of_a_strangers_run_is_refused(run: rlher.Run) -> None:
     assert rlher.runs() == []
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_trains_in_worker_processes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "import rlher\nprint('script')\n"
@@ -387,17 +387,6 @@ def test_a_run_leaves_torch_as_it_was(run: rlher.Run) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ a notebook
-
-
-@pytest.mark.slow
-def test_the_page_runs_in_a_notebook(tmp_path: Path) -> None:
-    cells = [nbformat.v4.new_code_cell(shortened(code)) for code in blocks("docs/guide/python.md", "python")]
-    cells.append(nbformat.v4.new_code_cell("figure"))
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert "image/png" in notebook.cells[-1].outputs[0].data
-    assert "ddpg on FetchReach-v4" in "".join(output.text for output in notebook.cells[0].outputs)
-    assert (tmp_path / "reach.gif").exists()
 
 
 @pytest.mark.slow

@@ -25,27 +25,28 @@ FETCH += ("env.max_episode_steps=10",)  # drawing a step is slow
 BITS = ("algo=dqn", "env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null", *TINY, "total_timesteps=60")
 SEARCH = ("--n-trials", "1", "--n-seeds", "1", "--rerun-best", "1", "--rerun-seeds", "2")
 
-SIMULATED = {
-    "evaluate": ("evaluate", ".", "--episodes", "1"),
-    "enjoy": ("enjoy", ".", "--video", "v.mp4", "--episodes", "1"),
-    "export": ("export", ".", "--format", "onnx"),
-    "collect": ("collect", ".", "--episodes", "1", "--output", "demos/reach-v0"),
-    "check": ("check", "env=FetchReach-v4"),
-}
-"""Commands that build an environment of MuJoCo."""
+PROGRAM = """import sys
+from rlher.cli.main import main
+sys.exit(max(main(words.split()) for words in sys.argv[1:]))
+"""
+"""Runs several command lines; torch and others need seconds to start."""
 
-OTHERS = {
+VIDEO = "enjoy . --video v.mp4 --episodes 1"
+TOGETHER = {
+    "MuJoCo": ("check env=FetchReach-v4", "evaluate . --episodes 1", VIDEO, "export . --format onnx"),
+    "other packages": ("plot .", "report . --output r.html", "list envs", "check env=parking-v0"),
+    "PyBullet": ("enjoy --agent ddpg-PandaReach-v3 --video v.mp4 --episodes 1",),
+}
+"""Command lines that one process runs."""
+
+ALONE = {
     "resume, compiled": ("train", "--resume", ".", "more_timesteps=60", "engine.compile=on"),
     "train": ("train", *FETCH, "vec_env=subproc", "eval.workers=1", "record=true"),
-    "sweep": ("train", "-m", *BITS, "seed=0,1", "--workers", "2"),
     "sweep with Ray": ("train", "-m", *BITS, "seed=0,1", "launcher=ray"),
     "optimize": ("optimize", *BITS, *SEARCH),
-    "PyBullet": ("enjoy", "--agent", "ddpg-PandaReach-v3", "--video", "v.mp4", "--episodes", "1"),
-    "pygame": ("check", "env=parking-v0"),
-    "plot": ("plot", "."),
-    "report": ("report", ".", "--output", "r.html"),
-    "list": ("list", "envs"),
+    "collect": ("collect", ".", "--episodes", "1", "--output", "demos/reach-v0"),
 }
+"""Commands that start other processes, or whose program counts."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def folder(poisoned: Path, tmp_path: Path) -> Iterator[Path]:
 def run(poisoned: Path, folder: Path) -> Callable[..., str]:
     """Run a command in the stranger's folder, check that nothing of it was executed, and return its stdout."""
 
-    def run(*words: str, program: str | Path = RLHER, **environment: str) -> str:
+    def run(*words: str | Path, program: str | Path = RLHER, **environment: str) -> str:
         where = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "PYTHONSAFEPATH")}
         where |= {"TORCHINDUCTOR_CACHE_DIR": str(folder.parent / "inductor"), **environment}
         words = (program, *words)
@@ -93,17 +94,21 @@ def run(poisoned: Path, folder: Path) -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("command", "opengl"),
-    [*((command, "") for command in SIMULATED), *(("enjoy", gl) for gl in ("glfw", "egl", "osmesa"))],
-)
-def test_commands_that_simulate(run, command: str, opengl: str) -> None:
-    run(*SIMULATED[command], **({"MUJOCO_GL": opengl} if opengl else {}))
+@pytest.mark.parametrize("lines", TOGETHER.values(), ids=TOGETHER)
+def test_commands_of_one_process(run, lines: tuple[str, ...], tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run(program, *lines, program=sys.executable)
 
 
-@pytest.mark.parametrize("command", OTHERS)
-def test_other_commands(run, command: str) -> None:
-    run(*OTHERS[command])
+@pytest.mark.parametrize("opengl", ["glfw", "egl", "osmesa"])
+def test_renderers(run, opengl: str) -> None:
+    run(*VIDEO.split(), MUJOCO_GL=opengl)
+
+
+@pytest.mark.parametrize("words", ALONE.values(), ids=ALONE)
+def test_commands(run, words: tuple[str, ...]) -> None:
+    run(*words)
 
 
 def test_tab_completion(run) -> None:

@@ -13,11 +13,12 @@ from rlher import HerReplayBuffer, make_env
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
 
-PYTHON = [name for name in NAMES if blocks(name, "python") and name != "docs/guide/python.md"]  # tests/api runs it
+PAGES = [name for name in NAMES if blocks(name, "python")]
+LONG_PAGES = {"docs/guide/python.md": pytest.mark.slow}
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 
 
-@pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.parametrize("name", [pytest.param(page, marks=LONG_PAGES.get(page, ())) for page in PAGES])
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {"__file__": str(tmp_path / "my_code.py")}

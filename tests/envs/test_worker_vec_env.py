@@ -63,7 +63,7 @@ def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -
         ("kill", "died (killed by SIGKILL)", 1),
         ("kill", "died (killed by SIGKILL)", 2),
         ("exit", "died (exit status 7)", 3),
-        ("hang", "hung (no answer in 1 s)", 3),
+        pytest.param("hang", "hung (no answer in 1 s)", 3, marks=pytest.mark.slow),
     ],
 )
 def test_all_environments_are_built_again_if_a_worker_is_lost(

@@ -89,6 +89,7 @@ def no_opengl(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path), *sys.path])
 
 
+@pytest.mark.slow
 def test_a_machine_without_opengl_plays_without_a_video(tmp_path: Path, no_opengl: str) -> None:
     done = run_command(tmp_path, *ENJOY, PYTHONPATH=no_opengl)
     assert done.returncode == 1

@@ -132,14 +132,8 @@ def test_agents_play_without_rlher(rlher) -> None:
     assert exporter.UNTRAINED_CRITICS in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("algo", "env"),
-    [
-        ("ddpg", "FetchReach-v4"),
-        pytest.param("ddpg", "gymnasium_robotics:FetchReach-v4", marks=pytest.mark.slow),
-        pytest.param("sac", "parking-classic", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("algo", "env"), [("ddpg", "gymnasium_robotics:FetchReach-v4"), ("sac", "parking-classic")])
 def test_registered_environments_are_made_with_the_same_options(rlher, algo: str, env: str) -> None:
     limit = ("env.max_episode_steps=7", "total_timesteps=60", "eval.freq=30")
     run, folder = exported(rlher, f"algo={algo}", f"env={env}", "recipe=null", *TINY, *limit)

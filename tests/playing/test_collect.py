@@ -127,6 +127,7 @@ def test_datasets_are_numbered_and_never_replaced(rlher) -> None:
     assert sorted(path.name for path in Path("demos").iterdir()) == [f"BitFlipping-v0-never-v{n}" for n in range(2)]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     """HDF5 would crash the process at its end."""
     words = ("collect", *BITS, "controller=bit_controllers:first_wrong", "episodes=2", "output=disk/bits-v0")

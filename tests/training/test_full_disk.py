@@ -75,6 +75,7 @@ def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps) -> N
     assert differences(run, Path("logs/dqn/BitFlipping-v0_1")) == []
 
 
+@pytest.mark.slow
 def test_other_commands_on_a_full_disk(rlher, disk: Path) -> None:
     assert rlher(*RUN).code == 0
     fill(disk)

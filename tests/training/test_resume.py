@@ -133,6 +133,7 @@ class WithPicture(gym.ObservationWrapper):
         return {**observation, "file": np.broadcast_to(rows + channels, (36, 40, 3)).copy()}
 
 
+@pytest.mark.slow
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
     """Those of rebuilt environments are transposed too, and held actions are restored without the fast update."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
@@ -183,6 +184,7 @@ def test_a_resumed_run_may_have_other_callbacks(rlher) -> None:
     assert ended[0] < ended[1] < ended[2] == yaml.safe_load((folder / "config.yaml").read_text())["total_timesteps"]
 
 
+@pytest.mark.slow
 def test_a_longer_run_keeps_its_first_learning_starts(rlher, at_step) -> None:
     """The run is shorter than an episode, so half of it is left for updates; a longer run would have a later start."""
     run = ("algo=dqn", *RUN, "env.kwargs.n_bits=50", "total_timesteps=20", "eval.freq=50", "checkpoint.minutes=0")

@@ -19,6 +19,7 @@ from rlher.config.conf_files import read_env_config
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.her.strategies import STRATEGIES
 from tests.conftest import TINY
+from tests.support.tiers import slow_except
 
 BITS = ("env=BitFlipping-v0", "env.kwargs.n_bits=4", "recipe=null")
 
@@ -36,7 +37,11 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
     assert 0 <= result["success_rate_low"] <= result["success_rate"] <= result["success_rate_high"] <= 1
 
 
-@pytest.mark.parametrize("env", [row["env"] for row in lists.envs() if not row["needs"]])
+ENVS = [row["env"] for row in lists.envs() if not row["needs"]]
+FAST_ENVS = ["BitFlipping-v0", "FetchPush-v4", "PandaReach-v3", "PointMaze_UMaze-v3", "parking-v0"]
+
+
+@pytest.mark.parametrize("env", slow_except(FAST_ENVS, ENVS))
 def test_every_environment_trains(rlher, tmp_path: Path, env: str) -> None:
     algo = "dqn" if read_env_config(env).actions == "discrete" else "ddpg"
     short = ("total_timesteps=60", "env.max_episode_steps=20", "eval.freq=1000", "eval.final_episodes=1")

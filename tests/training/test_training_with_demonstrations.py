@@ -74,6 +74,7 @@ def test_discrete_actions(rlher, tmp_path) -> None:
     assert rlher(*RUN, "algo=dqn", "env.kwargs.continuous=false", "demos=demos/discrete-v0").code == 0
 
 
+@pytest.mark.slow
 def test_cloning_alone_and_going_on_from_it(rlher, tmp_path) -> None:
     """The result counts as an evaluation at step 0; resumed, the run needs no dataset, and clones no second time."""
     write_bit_demonstrations(tmp_path / "demos/many-v0", episodes=200)

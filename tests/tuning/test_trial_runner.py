@@ -9,12 +9,9 @@ from typing import Any
 
 import optuna
 import pytest
-import torch
-import torch._dynamo
 import yaml
 from optuna.distributions import IntDistribution
 from optuna.trial import FrozenTrial, TrialState
-from torch._dynamo.utils import counters
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import RunError, UserError
@@ -131,6 +128,9 @@ def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, monk
 def test_losses_are_compiled_once_a_worker(tmp_path: Path) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=2)
     compiled = replace(runner.config, engine=EngineConfig(compile="on"))
+    import torch._dynamo  # takes a second
+    from torch._dynamo.utils import counters
+
     torch._dynamo.reset()
     graphs = []
     for n_sampled_goal in (2, 4):

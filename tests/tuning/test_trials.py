@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
@@ -23,6 +24,7 @@ def test_two_workers_run_the_total(tmp_path: Path) -> None:
     assert len(study.trials) == TOTAL, "a second call adds no trial"
 
 
+@pytest.mark.slow
 def test_two_commands_share_the_total(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, together=2)
     joined, created = open_study(open_storage(None, tmp_path, 60), "quadratic", {"n": 1})
@@ -65,6 +67,7 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     assert count_unstarted(study, TOTAL) == TOTAL - 1
 
 
+@pytest.mark.slow
 def test_a_trial_whose_command_died_before_its_first_heartbeat_runs_again(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, heartbeat=1)
     study.ask(runner.space)
