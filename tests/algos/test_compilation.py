@@ -21,6 +21,7 @@ def test_compiled_updates_equal_sb3s(capsys, name) -> None:
     assert "not compiled" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [1, 3])
 def test_a_failure_of_a_call_falls_back_to_the_function(monkeypatch, capsys, failing) -> None:
     def compiler(function, **kwargs):

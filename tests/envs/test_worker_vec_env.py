@@ -209,6 +209,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     np.testing.assert_allclose(storage.next_achieved[positions], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_a_worker_can_be_resumed(rlher, tmp_path):
     failures = f"env.kwargs={{how:kill,marks:{tmp_path},times:2,at:0,chance:0.05}}"
     assert rlher(*TRAIN, failures, "n_envs=2", "total_timesteps=200").err.count("killed by SIGKILL") == 2
