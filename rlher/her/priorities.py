@@ -127,9 +127,9 @@ class TDErrorPriority(Priority):
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if self.n_entered != self.storage.added:
+        if self.n_entered != self.storage.added_per_env:
             self.tree.set(self.storage.positions(self.storage.ids_since(self.n_entered)), self.max_priority)
-            self.n_entered = self.storage.added
+            self.n_entered = self.storage.added_per_env
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""

@@ -308,7 +308,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_original_goals)
+            rewards, dones = self.reward_and_done.compute(positions, rows, goals, n_original_goals)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.reward_and_done.n_step_returns(
@@ -398,8 +398,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         try:
             storage, extra, priorities = saving.load(path, before)
             self._set_storage(storage)
-            self.pos = storage.added % self.buffer_size
-            self.full = storage.added >= self.buffer_size
+            self.pos = storage.added_per_env % self.buffer_size
+            self.full = storage.added_per_env >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self._priority_text:

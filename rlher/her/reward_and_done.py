@@ -127,7 +127,7 @@ class RewardAndDone:
         """
         storage, n_observed = self.storage, self.statistics.n_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
-        if not is_needed or n_observed == storage.added:
+        if not is_needed or n_observed == storage.added_per_env:
             return
         if n_observed > 0 and not storage.is_newer(ids, n_observed).any():
             return
@@ -144,7 +144,7 @@ class RewardAndDone:
         storage.rows["goal_independent"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
-        self.statistics.n_observed = storage.added
+        self.statistics.n_observed = storage.added_per_env
 
     # -------------------------------------------------------------------------- values resolved from statistics
 
@@ -164,7 +164,7 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def rewards_and_dones(
+    def compute(
         self, positions: Positions, rows: NDArray, goals: NDArray, n_original_goals: int
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
@@ -194,7 +194,7 @@ class RewardAndDone:
 
         :param ids: (n,) ids of the first transitions of the returns.
         :param episodes: (n,) episode numbers of these transitions.
-        :param goals, n_original_goals: as in :meth:`rewards_and_dones`.
+        :param goals, n_original_goals: as in :meth:`compute`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
@@ -202,7 +202,7 @@ class RewardAndDone:
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
         step_goals = goals.repeat(n_steps, axis=0)
-        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_original_goals * n_steps)
+        rewards, dones = self.compute(positions, rows, step_goals, n_original_goals * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
 
         dones_before = np.cumsum(dones, axis=1) - dones

@@ -100,7 +100,7 @@ class Storage:
     :param n_envs: number of environments.
     :param layout: types and shapes of a transition.
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
-    :ivar added: number of transitions that each environment ever added.
+    :ivar added_per_env: number of transitions that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
     :ivar newest_episode: for each environment, number of its newest episode.
     :ivar rows: by position, packed rows.
@@ -115,7 +115,7 @@ class Storage:
         self.n_envs = n_envs
         self.layout = layout
         self.demonstration_steps = demonstration_steps
-        self.added = 0
+        self.added_per_env = 0
         self.is_running = np.zeros(n_envs, dtype=bool)
         self.newest_episode = np.arange(n_envs) * capacity - 1  # no episode yet
 
@@ -159,7 +159,7 @@ class Storage:
         rows["reward"] = reward
         rows["terminated"] = terminated
         positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
-        self.added += 1
+        self.added_per_env += 1
         rows["episode"] = self.newest_episode
         self.rows.put(positions, rows)
         self.episode_last_obs.put(self.newest_episode, last_obs)
@@ -182,9 +182,9 @@ class Storage:
         The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
         """
         start = env * self.capacity
-        position = start + self.added % self.capacity
-        new_id = env * IDS_PER_ENV + self.added
-        if self.added >= self.capacity:
+        position = start + self.added_per_env % self.capacity
+        new_id = env * IDS_PER_ENV + self.added_per_env
+        if self.added_per_env >= self.capacity:
             self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
 
         if not self.is_running[env]:
@@ -221,27 +221,27 @@ class Storage:
 
     def clear(self) -> None:
         """Remove all transitions except the demonstrations."""
-        self.added = 0
+        self.added_per_env = 0
         self.is_running[:] = False
 
     # ----------------------------------------------------------------------------------------------- reading
 
     @property
-    def stored(self) -> int:
-        """Number of stored transitions of each environment."""
-        return min(self.added, self.capacity)
+    def oldest_number(self) -> int:
+        """Number of the oldest stored transition of each environment."""
+        return max(self.added_per_env - self.capacity, 0)
 
     @property
     def n_transitions(self) -> int:
         """Number of stored transitions of all environments, without demonstrations."""
-        return self.n_envs * self.stored
+        return self.n_envs * (self.added_per_env - self.oldest_number)
 
     def ids(self, env: int, since: int = 0) -> Ids:
         """Return the ids of an environment's transitions, the oldest first.
 
         :param since: leave out transitions with a smaller number.
         """
-        return env * IDS_PER_ENV + np.arange(max(self.added - self.stored, since), self.added)
+        return env * IDS_PER_ENV + np.arange(max(self.oldest_number, since), self.added_per_env)
 
     def ids_since(self, since: int) -> Ids:
         """Return the ids of all environments' transitions whose numbers are at least ``since``."""
@@ -253,21 +253,22 @@ class Storage:
 
     def episodes(self, env: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
-        if self.added == 0:
+        if self.added_per_env == 0:
             return np.zeros(0, np.int64)
         start, size = env * self.capacity, self.capacity
-        oldest = self.rows["episode"][start + (self.added - self.stored) % size]
+        oldest = self.rows["episode"][start + self.oldest_number % size]
         count = (self.newest_episode[env] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of all environments; the storage must not be empty."""
-        stored = self.stored
+        oldest = self.oldest_number
+        stored = self.added_per_env - oldest
         index = (rng.random(count) * (self.n_envs * stored)).astype(np.int64)  # three times as fast as rng.integers
         if self.n_envs == 1:  # a shortcut for the usual case
-            return index + (self.added - stored)
+            return index + oldest
         env, offset = np.divmod(index, stored)
-        return env * IDS_PER_ENV + (self.added - stored) + offset
+        return env * IDS_PER_ENV + oldest + offset
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
@@ -283,14 +284,14 @@ class Storage:
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
         env, offset = np.divmod(positions, self.capacity)
-        newest = self.added - 1
+        newest = self.added_per_env - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
         return env * IDS_PER_ENV + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
         env, number = env_and_number(ids)
-        in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added) & (number >= self.added - self.stored)
+        in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added_per_env) & (number >= self.oldest_number)
         return in_ring | ((env == -1) & (number < self.demonstration_steps))
 
     def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
@@ -318,7 +319,7 @@ class Storage:
         positions = self.positions(self.all_ids())
         arrays = {
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
-            "added": np.array(self.added),
+            "added": np.array(self.added_per_env),
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
@@ -334,7 +335,7 @@ class Storage:
         """
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         storage = cls(capacity, n_envs, layout, demonstration_steps)
-        storage.added = int(arrays["added"])
+        storage.added_per_env = int(arrays["added"])
         for name in ENV_ARRAYS:
             storage._fill(name, np.arange(n_envs), arrays[name])
         positions = storage.positions(storage.all_ids())
