@@ -94,6 +94,9 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """PyYAML's writer of plain values. It quotes texts that :class:`_Loader` would read as numbers."""
 
+    def ignore_aliases(self, data: Any) -> bool:
+        return True  # a value that occurs twice is written twice, for the loader refuses aliases
+
 
 _EXPONENT_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", re.ASCII)
 for _kind in (_Loader, _Dumper):
