@@ -114,6 +114,33 @@ def dump_yaml(values: Any) -> str:
     return text
 
 
+def dump_yaml_value(value: Any) -> str:
+    """Return a plain value as YAML in one line, for :func:`parse_yaml_value`."""
+    style = "'" if isinstance(value, str) else None
+    options: Any = {"default_flow_style": True, "default_style": style, "width": math.inf, "allow_unicode": True}
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, **options).removesuffix("\n").removesuffix("\n...")
+
+
+def parse_yaml_value(text: str) -> Any:
+    """Return the plain value that a text is in YAML.
+
+    Only a text that begins with a bracket, a brace or a quote can have a structure. Any other text is one number, one
+    boolean, null or the text itself, such as ``#fff`` and ``a: b``.
+
+    :raises ValueError: the text is not valid YAML; the message is one line.
+    """
+    try:
+        if text.lstrip()[:1] in ("[", "{", "'", '"'):
+            return yaml.load(text, Loader=_Loader)
+        if text.lower() in ("", "yes", "no", "on", "off"):  # YAML 1.1 reads them as null and booleans
+            return text
+        loader = _Loader("")
+        tag = loader.resolve(yaml.ScalarNode, text, (True, False))
+        return loader.construct_object(yaml.ScalarNode(tag, text))
+    except Exception as error:  # PyYAML raises many kinds
+        raise ValueError(" ".join(str(error).split())) from error
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping of plain values in a YAML file.
 

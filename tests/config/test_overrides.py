@@ -1,14 +1,13 @@
-"""Overrides as values by config key: short forms, their order, numbers, and quoting for Hydra's grammar."""
+"""Overrides as values by config key: short forms, their order, numbers, and quoting."""
 
 from pathlib import Path
 
 import pytest
-from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
-from rlher.config.overrides import expand_overrides, override_text
+from rlher.config.overrides import expand_overrides, override_text, parse_value
 from rlher.config.training import LauncherConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml
@@ -117,8 +116,25 @@ def test_a_number_of_steps_has_no_plus() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["it's", "postgresql://u:p@h/d?x=1", "back\\slash", "end\\", "end\\\n", "a,b", "", "jürgen/лог", "2024_11", "null"],
+    [
+        *(
+            "it's",
+            "postgresql://u:p@h/d?x=1",
+            "back\\slash",
+            "end\\",
+            "end\\\n",
+            "a,b",
+            "",
+            "jürgen/лог",
+            "2024_11",
+            "null",
+        ),
+        *("#fff", "a: b", "- x", "&a", "*a", "!x", "~/x", "{", "[1", "'", " a ", "yes", "1e3", "12:30"),
+        *(1e-5, 3, True, None, [1e-5, "a, b", None], {"a": {"b:C": [1, "1"]}}),
+    ],
 )
-def test_quoted_values_survive_hydras_grammar(value: str) -> None:
-    parsed = OverridesParser.create().parse_override(f"key={override_text(value)}")
-    assert parsed.value() == value
+def test_values_survive_a_command_line(value: object) -> None:
+    text = override_text(value)
+    assert parse_value("env.kwargs.x", text, None, is_sweep=False) == value
+    if isinstance(value, str):
+        assert parse_value("title", text, COMMANDS["plot"].keys["title"], is_sweep=False) == value
