@@ -24,7 +24,8 @@ from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import HerConfig, TrainConfig
-from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
+from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.vec_env import make_vec_env
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.evaluator import Evaluator

@@ -42,7 +42,7 @@ class ActorCritic(OffPolicyAlgorithm):
         raise NotImplementedError
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
-        """Return the actor's loss, and further scalars to log, such as SAC's mean log-probability."""
+        """Return the actor's loss, and further scalars by name. They are logged, and ``update`` may use them."""
         raise NotImplementedError
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:

@@ -16,12 +16,12 @@ together, so their newest transitions have the same number. Transition n of envi
 transitions of an episode have consecutive ids.
 
 The *position* of a transition in the arrays is ``e * capacity + n % capacity``. Transition n of the demonstrations is
-behind the rings, at ``n_envs * capacity + n``. Episodes are numbered in the same way. The n-th episode of an
-environment, counted from 0, has the number ``e * capacity + n % capacity``. The number of a demonstration is the
-position of its first transition.
+behind the rings, at ``n_envs * capacity + n``. Episodes have slots in arrays of their own, in the same way. The n-th
+episode of an environment, counted from 0, has the slot ``e * capacity + n % capacity``. The slot of a demonstration is
+the position of its first transition.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
-have overwritten the transitions of episode 0. The next episode will get the number 0::
+have overwritten the transitions of episode 0. The next episode will get the slot 0::
 
     position        0  1  2                       episode            0  1  2
     transition      3  4  2                       episode_first_id   -  2  3
@@ -102,7 +102,7 @@ class Storage:
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
     :ivar added_per_env: number of transitions that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
-    :ivar newest_episode: for each environment, number of its newest episode.
+    :ivar newest_episode: for each environment, slot of its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
     :ivar episode_first_id: for each episode, id of its oldest stored transition.
@@ -158,7 +158,7 @@ class Storage:
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
-        positions = np.array([self._append(env) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._claim_position(env) for env in range(self.n_envs)], np.int64)
         self.added_per_env += 1
         rows["episode"] = self.newest_episode
         self.rows.put(positions, rows)
@@ -176,7 +176,7 @@ class Storage:
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(obs, before, strict=True)]
             self.is_running[was_reset] = False
 
-    def _append(self, env: int) -> int:
+    def _claim_position(self, env: int) -> int:
         """Reserve the position of an environment's new transition in its running episode, or else in a new episode.
 
         The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
@@ -188,7 +188,7 @@ class Storage:
             self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
 
         if not self.is_running[env]:
-            # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next number is free.
+            # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next slot is free.
             self.newest_episode[env] = start + (self.newest_episode[env] - start + 1) % self.capacity
             self.episode_first_id[self.newest_episode[env]] = new_id
             self.is_running[env] = True

@@ -25,7 +25,7 @@ from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
-from rlher.envs.vec_env import RestorableVecEnv
+from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training import checkpoint_folder

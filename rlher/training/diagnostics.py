@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.envs.restorable_vec_env import RestorableVecEnv
 from rlher.envs.success_and_crash import EPISODE_DIAGNOSTICS
-from rlher.envs.vec_env import RestorableVecEnv
 
 SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""

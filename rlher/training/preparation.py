@@ -17,7 +17,8 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import TrainConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
+from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training import checkpoint_folder
 from rlher.training.auto_values import resolve_auto_values

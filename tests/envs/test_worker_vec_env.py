@@ -21,7 +21,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.core.workers import WorkerLost
-from rlher.envs.vec_env import RestorableVecEnv, make_vec_env
+from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.vec_env import make_vec_env
 from rlher.training import preparation
 from rlher.training.checkpointer import NOT_REPEATABLE
 from tests.conftest import TINY
