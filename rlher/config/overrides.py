@@ -113,12 +113,23 @@ def _single_value(key: str, text: str, field: Field | None) -> Any:
         if not (opening == "{" and takes_mapping):
             text = f"[{text}]"
     try:
-        value = parse_yaml_value(text)
+        return _split_at_colons(parse_yaml_value(text))
     except ValueError as error:
         raise UserError(f"{key}=... cannot be parsed: {error}; quote a text as \"{key}='...'\".") from None
-    if isinstance(value, dict) and any(entry is None and ":" in str(name) for name, entry in value.items()):
-        raise UserError(f"{key}={text} is not valid; write a space after the colon of each entry.")  # Hydra needs none
-    return value
+
+
+def _split_at_colons(value: Any) -> Any:
+    """Return nested values in which ``{n_bits:4}`` is an entry, as in Hydra. In YAML, a space must follow the colon."""
+    if isinstance(value, list):
+        return list(map(_split_at_colons, value))
+    if not isinstance(value, dict):
+        return value
+    entries = {}
+    for name, entry in value.items():
+        before, colon, after = str(name).partition(":")
+        is_split = entry is None and colon
+        entries[before if is_split else name] = parse_yaml_value(after) if is_split else _split_at_colons(entry)
+    return entries
 
 
 def _sweep_values(key: str, text: str, is_text: bool) -> SweepValues | None:

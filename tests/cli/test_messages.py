@@ -20,7 +20,6 @@ MISTAKES = [
     (("train", "--seed"), "--seed"),
     (("train", "recipe=nowhere.yaml"), "nowhere.yaml"),
     (("check", "env.wrappers=[{mine:Slow: 1}]"), "{module:Class: {key: value}}"),
-    (("check", "env=Mine-v0", "env.kwargs={n_bits:4}"), "env.kwargs={n_bits:4}"),
     (("list", "foo"), "what='foo'"),
     (("train", "init_from=nowhere"), "nowhere"),
     (("train", "algo.target_q_bounds=7"), "algo.target_q_bounds"),

@@ -36,6 +36,8 @@ def test_values_become_what_their_keys_take() -> None:
         ("demos=1e3", "demos.path", "1e3"),
         ("env.kwargs.path=~/ü b", "env.kwargs.path", "~/ü b"),
         ("recipe={}", "recipe", "{}"),
+        ("env.kwargs={n_bits:4,a:{b:x:1},c:[1]}", "env.kwargs", {"n_bits": 4, "a": {"b": "x:1"}, "c": [1]}),
+        ("env.wrappers=[{mine:Slow:{factor:2}}]", "env.wrappers", [{"mine:Slow": {"factor": 2}}]),
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
