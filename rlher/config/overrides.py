@@ -3,6 +3,7 @@
 They are read from words ``key=value`` of a command line, or from Python values, and can be written as words again.
 """
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -196,7 +197,8 @@ def override_text(value: Any) -> str:
         and parse_yaml_value(value) == value
     ):
         return value  # without quotes
-    return str(value) if isinstance(value, float) else dump_yaml_value(value)
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    return str(value) if is_finite else dump_yaml_value(value)
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

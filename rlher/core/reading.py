@@ -132,10 +132,11 @@ def parse_yaml_value(text: str) -> Any:
     try:
         if text.lstrip()[:1] in ("[", "{", "'", '"'):
             return yaml.load(text, Loader=_Loader)
-        if text.lower() in ("", "yes", "no", "on", "off"):  # YAML 1.1 reads them as null and booleans
-            return text
         loader = _Loader("")
         tag = loader.resolve(yaml.ScalarNode, text, (True, False))
+        is_text = tag.rpartition(":")[2] not in ("int", "float", "bool", "null")
+        if is_text or ":" in text or text.lower() in ("", "yes", "no", "on", "off"):  # YAML 1.1 reads 1:30 as 90
+            return text
         return loader.construct_object(yaml.ScalarNode(tag, text))
     except Exception as error:  # PyYAML raises many kinds
         raise ValueError(" ".join(str(error).split())) from error

@@ -1,5 +1,6 @@
 """Overrides as values by config key: short forms, their order, numbers, and quoting."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -131,8 +132,28 @@ def test_a_number_of_steps_has_no_plus() -> None:
             "2024_11",
             "null",
         ),
-        *("#fff", "a: b", "- x", "&a", "*a", "!x", "~/x", "{", "[1", "'", " a ", "yes", "1e3", "12:30"),
-        *(1e-5, 3, True, None, [1e-5, "a, b", None], {"a": {"b:C": [1, "1"]}}),
+        *(
+            "#fff",
+            "a: b",
+            "- x",
+            "&a",
+            "*a",
+            "!x",
+            "~/x",
+            "*",
+            "!",
+            "=",
+            "<<",
+            "2024-01-01",
+            "{",
+            "[1",
+            "'",
+            " a ",
+            "yes",
+            "1e3",
+            "12:30",
+        ),
+        *(1e-5, math.inf, 3, True, None, [1e-5, "a, b", None], {"a": {"b:C": [1, "1"]}}),
     ],
 )
 def test_values_survive_a_command_line(value: object) -> None:
