@@ -136,7 +136,7 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     if algo is None or isinstance(algo, SweepValues) or isinstance(env, SweepValues):
         raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
     algo = expand_overrides({"algo": algo})["algo"]  # for the user's own class, the algorithm that it extends
-    entries = read_mapping(path)
+    entries = read_mapping(path, has_aliases=True)
     entry = entries.get(str(env), entries.get("default"))
     if not isinstance(entry, dict):
         raise UserError(f"{path} has no entry for env={env}; RL Zoo's files have one for each environment.")

@@ -52,13 +52,13 @@ def read_env_file(path: Path) -> EnvConfig:
     return config
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
-    """Return the content of a YAML file.
+def read_mapping(path: Path, has_aliases: bool = False) -> dict[str, Any]:
+    """Return the content of a YAML file, which may have aliases or not.
 
     :raises UserError: the file cannot be read, or does not hold a mapping.
     """
     try:
-        return read_yaml(path)
+        return read_yaml(path, has_aliases)
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:

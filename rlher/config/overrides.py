@@ -1,14 +1,14 @@
 """Overrides: values by config key or short form, such as ``{"algo": "sac", "algo.gamma": 0.9}``.
 
-They are read from words ``key=value`` of a command line, or from Python values, and can be written as words again.
+They are read from words ``key=value`` of a command line, in Hydra's override grammar, or from Python values, and can be
+written as words again.
 """
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
@@ -17,7 +17,6 @@ from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_values, takes_list, takes_text
 from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, first_line
-from rlher.core.reading import dump_yaml_value, parse_yaml_value
 from rlher.her.strategies import STRATEGIES
 
 GROUPS = ("algo", "env", "her", "recipe")
@@ -25,6 +24,21 @@ GROUPS = ("algo", "env", "her", "recipe")
 
 SHORT_KEYS = {"demos": "demos.path"}
 """The key that each short form sets."""
+
+CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
+"""``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
+
+HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
+"""Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is a text."""
+
+REFUSED_BY_HYDRA = re.compile(r"[^\s\w./:+-]", re.ASCII)
+"""Characters such as those of ``env.kwargs.path=~/x``, most of which Hydra's grammar refuses outside of quotes."""
+
+PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
+"""Values that need no quotes."""
+
+NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
+"""What Hydra reads as a number, a boolean or None if it is not quoted."""
 
 
 class SweepValues(list):
@@ -80,83 +94,58 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
 def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
     """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
 
-    A value is written as in the YAML files, see :func:`~rlher.core.reading.parse_yaml_value`. A text needs no quotes,
-    and a list no brackets: ``title=a, b`` is one text, and ``by=algo,seed`` is a list. The values of a sweep are
-    separated as in Hydra, by commas or with ``range(10)``: there, ``title=a,b`` has two.
+    A text needs no quotes and a list no brackets: ``title=a, b`` is one text, and ``by=algo,seed`` is a list. All other
+    values have Hydra's grammar, and so have quoted values, and the values of a sweep: there, ``title=a,b`` has two.
 
     :param field: field of the key, None if no config dataclass has the key.
     :param is_sweep: whether the command line has ``-m``.
-    :raises UserError: the text is not valid YAML, or a sweep in it is empty.
+    :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """
-    takes_commas = _is_text(key, field) or (field is not None and takes_list(field))
-    values = None
-    if (is_sweep or not takes_commas) and re.search(r"[,(]", text):
-        values = _sweep_values(key, text, _is_text(key, field))  # without -m, they are refused later
-    return values or _single_value(key, text, field)
-
-
-def _is_text(key: str, field: Field | None) -> bool:
-    """Return whether the value of a key is a text, such as the name of a group."""
-    return takes_text(field) if field else key in GROUPS
-
-
-def _single_value(key: str, text: str, field: Field | None) -> Any:
-    opening = text.lstrip()[:1]
-    is_quoted = opening in ("'", '"')
     if text.lower() == "null":
         return None
-    if _is_text(key, field) and not is_quoted and (field or opening != "{"):  # her={n_steps: 2}
-        return text
-    if field and takes_list(field) and opening != "[":
+    opening = text.lstrip()[:1]
+    is_quoted = opening in ("'", '"')
+    if field and takes_list(field) and not is_sweep and opening != "[":
         if field.type == list[str] and not is_quoted:
             return [entry.strip() for entry in text.split(",") if entry.strip()]
         takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
         if not (opening == "{" and takes_mapping):
             text = f"[{text}]"
-    try:
-        return _split_at_colons(parse_yaml_value(text))
-    except ValueError as error:
-        raise UserError(f"{key}=... cannot be parsed: {error}; quote a text as \"{key}='...'\".") from None
+    is_text, is_group = field is not None and takes_text(field), field is None and key in GROUPS
+    has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
+    if not has_syntax and (is_text or is_group or REFUSED_BY_HYDRA.search(text)):
+        return text
+    return _parse_by_hydra(key, text, field)
 
 
-def _split_at_colons(value: Any) -> Any:
-    """Return nested values in which ``{n_bits:4}`` is an entry, as in Hydra. In YAML, a space must follow the colon."""
-    if isinstance(value, list):
-        return list(map(_split_at_colons, value))
-    if not isinstance(value, dict):
-        return value
-    entries = {}
-    for name, entry in value.items():
-        before, colon, after = str(name).partition(":")
-        is_split = entry is None and colon
-        entries[before if is_split else name] = parse_yaml_value(after) if is_split else _split_at_colons(entry)
-    return entries
+def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:
+    """Return the value of ``key=text`` in Hydra's grammar.
 
-
-def _sweep_values(key: str, text: str, is_text: bool) -> SweepValues | None:
-    """Return the values of a sweep in Hydra's grammar, or None if the text is a single value.
-
-    :param is_text: whether numbers among the values are texts, such as ``2024_11``.
-    :raises UserError: the sweep is empty, or has a value that Hydra's grammar does not allow.
+    :raises UserError: the grammar does not allow the text, or a sweep in it is empty.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser  # takes a tenth of a second
-    from hydra.errors import HydraException
+    from hydra.errors import HydraException, OverrideParseException
 
-    parser = OverridesParser.create()
+    # Hydra asks for the names that env=glob(Fetch*) may match.
+    loader: Any = SimpleNamespace(get_group_options=lambda group, results_filter: names_in_group(group))
+    parser = OverridesParser.create(loader)
     try:
-        override = parser.parse_override(f"{key}={text}")
+        (override,) = parser.parse_overrides([CLASS_IN_MAPPING.sub(r"\1\\:\2", f"{key}={text}")])
         if not override.is_sweep_override():
-            return None
-        texts = [*override.sweep_string_iterator()]
-        values = [parser.parse_override(f"{key}={each}").value() for each in texts]
+            return override.value()
+        texts = override.sweep_string_iterator()
+        values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
+    except OverrideParseException:
+        if field and field.type == list[Any]:
+            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
+            raise UserError(f"{key}=... does not name classes; write {forms}.") from None
+        why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
+        raise UserError(f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\".") from None
     except (HydraException, ValueError, TypeError, RecursionError) as error:
-        if "," not in text or text.lstrip()[:1] in "[{":  # such as ~/x and {module:Class: {argument: 1}}
-            return None
-        raise UserError(f"{key}=... cannot be parsed: {first_line(error)}; quote each value.") from None
-    if not texts:
-        raise UserError(f"{key}={text} has no values; check its limits.")
-    pairs = zip(texts, values, strict=True)
-    return SweepValues(each if is_text and isinstance(value, int | float) else value for each, value in pairs)
+        raise UserError(f"{key}=... cannot be parsed: {first_line(error)}.") from None
+    if not values:
+        raise UserError(f"{key}={text} has no values; check its limits or its pattern.")
+    return values if len(values) > 1 else values[0]
 
 
 def config_value(value: Any) -> Any:
@@ -188,17 +177,28 @@ def config_value(value: Any) -> Any:
 
 
 def override_text(value: Any) -> str:
-    """Write a value, or the values of a sweep, as one would type it on the command line."""
+    """Write a value, or the values of a sweep, as one would type it on the command line.
+
+    :raises UserError: a name in a mapping has a character that Hydra's grammar does not allow.
+    """
     if isinstance(value, SweepValues):
         return ",".join(map(override_text, value))
-    if (
-        isinstance(value, str)
-        and re.fullmatch(r"[^\s\[{'\",]([^,]*[^\s,])?", value)
-        and parse_yaml_value(value) == value
-    ):
-        return value  # without quotes
-    is_finite = isinstance(value, float) and math.isfinite(value)
-    return str(value) if is_finite else dump_yaml_value(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(override_text(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        for name in map(str, value):
+            if not re.fullmatch(r"[\w./:+ -]+", name):
+                raise UserError(f"{name!r} cannot be the name of a value; use letters, digits and ./:+_-.")
+        escaped = {str(name).replace(":", "\\:"): override_text(entry) for name, entry in value.items()}
+        return f"{{{','.join(f'{name}: {entry}' for name, entry in escaped.items())}}}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    text = str(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
+        return text
+    # Between quotes a backslash needs no escape, except directly before a quote or at the end: double it there.
+    text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)
+    return "'" + text.replace("'", "\\'") + "'"
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

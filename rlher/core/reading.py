@@ -32,6 +32,9 @@ YAML_SUFFIXES = (".yaml", ".yml")
 MAX_YAML_BYTES = 100_000
 """Size limit of a YAML file. PyYAML takes seconds for a file of this size, and minutes for one ten times as large."""
 
+MAX_INT_CHARACTERS = 250
+"""Size limit of an integer in a YAML file; a float holds integers of up to 308 digits."""
+
 MAX_COMPRESSION = 100
 """Limit of a zip file's content relative to its size; larger files are treated as zip bombs."""
 
@@ -85,10 +88,14 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's loader of plain values. It reads ``1e-4`` as a number, as Hydra does."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        # A few lines of nested aliases can stand for billions of values. RL Zoo's files use aliases for merges only.
-        if self.check_event(yaml.AliasEvent) and getattr(index, "value", None) != "<<":
-            raise ValueError("it has an alias, which is allowed only in a merge, as in `<<: *name`")
-        return super().compose_node(parent, index)
+        if self.check_event(yaml.AliasEvent):  # a few lines of nested aliases can stand for billions of values
+            raise ValueError(
+                "it has an alias, as RL Zoo's files have, which --conf-file reads; write the value instead"
+            )
+        node: Any = super().compose_node(parent, index)
+        if node.tag.endswith(":int") and len(node.value) > MAX_INT_CHARACTERS:
+            raise ValueError("it holds an integer with hundreds of digits")
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -114,44 +121,17 @@ def dump_yaml(values: Any) -> str:
     return text
 
 
-def dump_yaml_value(value: Any) -> str:
-    """Return a plain value as YAML in one line, for :func:`parse_yaml_value`."""
-    style = "'" if isinstance(value, str) else None
-    options: Any = {"default_flow_style": True, "default_style": style, "width": math.inf, "allow_unicode": True}
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, **options).removesuffix("\n").removesuffix("\n...")
-
-
-def parse_yaml_value(text: str) -> Any:
-    """Return the plain value that a text is in YAML.
-
-    Only a text that begins with a bracket, a brace or a quote can have a structure. Any other text is one number, one
-    boolean, null or the text itself, such as ``#fff`` and ``a: b``.
-
-    :raises ValueError: the text is not valid YAML; the message is one line.
-    """
-    try:
-        if text.lstrip()[:1] in ("[", "{", "'", '"'):
-            return yaml.load(text, Loader=_Loader)
-        loader = _Loader("")
-        tag = loader.resolve(yaml.ScalarNode, text, (True, False))
-        is_text = tag.rpartition(":")[2] not in ("int", "float", "bool", "null")
-        if is_text or ":" in text or text.lower() in ("", "yes", "no", "on", "off"):  # YAML 1.1 reads 1:30 as 90
-            return text
-        return loader.construct_object(yaml.ScalarNode(tag, text))
-    except Exception as error:  # PyYAML raises many kinds
-        raise ValueError(" ".join(str(error).split())) from error
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path, has_aliases: bool = False) -> dict[str, Any]:
     """Return the mapping of plain values in a YAML file.
 
+    :param has_aliases: whether the file may have aliases, as RL Zoo's files do.
     :raises OSError: the file cannot be read.
     :raises ValueError: the file is not valid YAML, holds no mapping or exceeds a limit. The message is one line.
     """
     require_regular_file(path, MAX_YAML_BYTES)
     text = path.read_text(encoding="utf-8")
     try:
-        content = yaml.load(text, Loader=_Loader)
+        content = yaml.load(text, Loader=yaml.SafeLoader if has_aliases else _Loader)
     except Exception as error:  # a damaged file raises many kinds
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(content, dict):

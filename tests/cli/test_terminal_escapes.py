@@ -72,7 +72,7 @@ def test_train_evaluate_and_export_escape_names_of_folders(rlher, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "command", [("train", f"env={MALICIOUS_NAME}"), ("evaluate", MALICIOUS_NAME), (MALICIOUS_NAME,)]
+    "command", [("train", f"env='{MALICIOUS_NAME}'"), ("evaluate", MALICIOUS_NAME), (MALICIOUS_NAME,)]
 )
 def test_error_messages_are_escaped(rlher, command: tuple[str, ...]) -> None:
     done = rlher(*command)
