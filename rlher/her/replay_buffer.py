@@ -167,7 +167,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         self._reward_and_done_kwargs: dict[str, Any] = {
-            "reward_function": RewardFunction(self._compute_reward),
+            "reward_function": RewardFunction(self._call_compute_reward),
             "relabel_done": relabel_done,
             "keep_goal_independent_reward": keep_goal_independent_reward,
             "ends_on_success": ends_on_success,
@@ -368,7 +368,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     # ---------------------------------------------------------------------------------- environment and pickle
 
-    def _compute_reward(self, *arguments: Any) -> Any:
+    def _call_compute_reward(self, *arguments: Any) -> Any:
         """Call the buffer's own ``compute_reward``, or else the environment's; see :meth:`set_env`."""
         if self.compute_reward is not None:
             return self.compute_reward(*arguments)

@@ -135,9 +135,9 @@ class RewardAndDone:
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
-        goal_rewards = self._compute_reward(positions, storage.next_obs(ids, rows["episode"])[DESIRED_GOAL])
+        goal_rewards = self._goal_rewards(positions, storage.next_obs(ids, rows["episode"])[DESIRED_GOAL])
         if self.statistics.reward_at_goal is None:
-            at_goal = self._compute_reward(positions, storage.next_achieved[positions])
+            at_goal = self._goal_rewards(positions, storage.next_achieved[positions])
             self.statistics.record_reward_at_goal(at_goal)
         self.statistics.record_rewards(goal_rewards)
         self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
@@ -177,7 +177,7 @@ class RewardAndDone:
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if n_original_goals < len(goals):
             changed_rows = rows[n_original_goals:]
-            goal_rewards = self._compute_reward(positions[n_original_goals:], goals[n_original_goals:])
+            goal_rewards = self._goal_rewards(positions[n_original_goals:], goals[n_original_goals:])
             rewards[n_original_goals:] = goal_rewards
             if self.keep_goal_independent_reward:
                 rewards[n_original_goals:] += changed_rows["goal_independent"]
@@ -228,7 +228,7 @@ class RewardAndDone:
             return np.zeros(len(goal_rewards), dtype=bool)
         return is_success_reward(goal_rewards, self.resolved_success_reward)
 
-    def _compute_reward(self, positions: Positions, goals: NDArray) -> Floats:
+    def _goal_rewards(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
         return self.reward_function(self.storage.next_achieved.take(positions, axis=0), goals)
 
