@@ -53,8 +53,9 @@ def read_env_file(path: Path) -> EnvConfig:
 
 
 def read_mapping(path: Path, has_aliases: bool = False) -> dict[str, Any]:
-    """Return the content of a YAML file, which may have aliases or not.
+    """Return the content of a YAML file.
 
+    :param has_aliases: whether the file may have aliases, as RL Zoo's files do.
     :raises UserError: the file cannot be read, or does not hold a mapping.
     """
     try:

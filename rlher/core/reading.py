@@ -89,9 +89,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):  # a few lines of nested aliases can stand for billions of values
-            raise ValueError(
-                "it has an alias, as RL Zoo's files have, which --conf-file reads; write the value instead"
-            )
+            raise ValueError(f"it has an alias; write the value, or read RL Zoo's file with --conf-file {self.name}")
         node: Any = super().compose_node(parent, index)
         if node.tag.endswith(":int") and len(node.value) > MAX_INT_CHARACTERS:
             raise ValueError("it holds an integer with hundreds of digits")
@@ -129,9 +127,11 @@ def read_yaml(path: Path, has_aliases: bool = False) -> dict[str, Any]:
     :raises ValueError: the file is not valid YAML, holds no mapping or exceeds a limit. The message is one line.
     """
     require_regular_file(path, MAX_YAML_BYTES)
-    text = path.read_text(encoding="utf-8")
     try:
-        content = yaml.load(text, Loader=yaml.SafeLoader if has_aliases else _Loader)
+        with path.open(encoding="utf-8") as file:
+            content = yaml.load(file, Loader=yaml.SafeLoader if has_aliases else _Loader)
+    except OSError:
+        raise
     except Exception as error:  # a damaged file raises many kinds
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(content, dict):
