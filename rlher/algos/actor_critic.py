@@ -62,11 +62,6 @@ class ActorCritic(OffPolicyAlgorithm):
         self.critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
         self.actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
 
-    def _excluded_save_params(self) -> list[str]:
-        critics = ["critic_ensemble", "target_critic_ensemble", "fused_critic_optimizer", "critic_grad_fn"]
-        actor = ["actor_params", "fused_actor_optimizer", "actor_grad_fn"]
-        return [*super()._excluded_save_params(), *critics, *actor]
-
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self.critic_grad_fn(batch)

@@ -21,9 +21,6 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         self.fused_optimizer = FusedOptimizer(self.policy.optimizer, self.q_net_params)
         self.grad_fn = self.compile_if_enabled(self._gradients)
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "q_net_params", "fused_optimizer", "grad_fn"]
-
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
         loss, errors, gradients = self.grad_fn(batch)

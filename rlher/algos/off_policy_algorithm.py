@@ -119,7 +119,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     # ------------------------------------------------------------------------- defined by each algorithm
 
     def setup_update(self) -> None:
-        """Set ``optimizers`` and what else ``update`` needs; what cannot be saved is in ``_excluded_save_params``."""
+        """Set ``optimizers`` and what else ``update`` needs. It is not saved: a model is set up again when loaded."""
         raise NotImplementedError
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
@@ -138,14 +138,19 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------------ construction
 
-    def _excluded_save_params(self) -> list[str]:
-        fast_update = ["optimizers", "feature_fn", "reads_only_vectors"]
-        return [*super()._excluded_save_params(), *fast_update, "normalizer", "random_action_source", "updates_due"]
-
     def _setup_model(self) -> None:
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         super()._setup_model()
+        saved = {*vars(self)}
+        self._set_up_loop()
+        self._set_up_fast_update()
+        self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), *self._not_saved]
+
+    def _set_up_loop(self) -> None:
         extractors = [module for module in self.policy.modules() if isinstance(module, NormalizedExtractor)]
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
@@ -153,6 +158,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         space: Any = self.action_space
         self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
 
+    def _set_up_fast_update(self) -> None:
+        """Set up the fast update, or ``fallback_reason``."""
         networks = [network for network in self.policy.children() if isinstance(network, BaseModel)]
         if not all(map(has_batchable_layers, networks)):
             self.fallback_reason = (

@@ -35,9 +35,6 @@ class SACBase(ActorCritic):
             self.optimizers.append(self.ent_coef_optimizer)
             self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "fused_ent_coef_optimizer"]
-
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         batch = self.complete_batch(batch)

@@ -39,9 +39,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
 
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "target_actor_params", "target_policy_noise_fn"]
-
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         batch = self.complete_batch(batch)
