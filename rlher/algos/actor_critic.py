@@ -1,10 +1,11 @@
 """Base class of the algorithms with an actor and Q critics, with behavioural cloning of demonstrations."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch as th
+from stable_baselines3.common.type_aliases import PyTorchObs
 
-from rlher.algos.networks import CriticEnsemble
+from rlher.algos.networks import CriticEnsemble, running_statistics
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -21,7 +22,6 @@ class ActorCritic(OffPolicyAlgorithm):
     :param q_filter: clone only actions that the critics value more than the actor's actions (arXiv:1709.10089).
     """
 
-    loss_options: ClassVar = {"bc_weight": 0.0}
     actor: Any
     critic: Any
     critic_target: Any
@@ -53,8 +53,9 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def setup_update(self) -> None:
         """Set the batched critics, the fused optimizers, and the functions that compute gradients."""
-        self.critic_ensemble = CriticEnsemble(self.critic.q_networks, self.bf16)
-        self.target_critic_ensemble = CriticEnsemble(self.critic_target.q_networks, self.bf16)
+        self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
+        self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
+        self.running_statistics = running_statistics(self.critic, self.critic_target)
         self.actor_params = list(self.actor.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
@@ -65,8 +66,7 @@ class ActorCritic(OffPolicyAlgorithm):
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self.critic_grad_fn(batch)
-        # The optimizer has the parameters of each critic, not the stacked parameters.
-        self.fused_critic_optimizer.step(gradient for stacked in gradients for gradient in stacked.unbind())
+        self.fused_critic_optimizer.step(self.critic_ensemble.unstack(gradients))
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
@@ -77,11 +77,12 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.critic_ensemble.stacked, self.target_critic_ensemble.stacked, self.tau)
+        polyak_update(self.critic_ensemble.tensors, self.target_critic_ensemble.tensors, self.tau)
+        polyak_update(*self.running_statistics, tau=1.0)
 
     def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
         loss, errors = self.critic_loss(batch)
-        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critic_ensemble.stacked)
+        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critic_ensemble.learnt)
 
     def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, tuple[th.Tensor, ...]]:
         loss, logged = self.actor_loss(batch)
@@ -92,22 +93,26 @@ class ActorCritic(OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------- parts of the losses
 
-    def target_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
+    def target_q_values(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of actions, without gradients of the weights.
 
         :return: (critics, batch, outputs).
         """
-        return self.clamp_target_q(self.target_critic_ensemble(th.cat((obs, actions), dim=1), frozen=True))
+        features = self.features(self.critic_target, obs).detach()
+        return self.clamp_target_q(self.target_critic_ensemble(th.cat((features, actions), dim=1), frozen=True))
 
     def q_values(
-        self, obs: th.Tensor, actions: th.Tensor, critics: slice | None = None, frozen: bool = False
+        self, obs: PyTorchObs, actions: th.Tensor, critics: slice | None = None, frozen: bool = False
     ) -> th.Tensor:
         """Return the critics' values of actions: (critics, batch, outputs).
 
         :param critics: which critics; all if None.
         :param frozen: compute no gradient of the critics' weights, only of the actions.
         """
-        return self.critic_ensemble(th.cat((obs, actions), dim=1), critics, frozen)
+        features = self.features(self.critic, obs)
+        if frozen or self.critic.share_features_extractor:  # a shared one learns from the actor's loss alone
+            features = features.detach()
+        return self.critic_ensemble(th.cat((features, actions), dim=1), critics, frozen)
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -116,7 +121,8 @@ class ActorCritic(OffPolicyAlgorithm):
         rows = samples.demonstrations
         if rows is None or not self.bc_weight:
             return batch
-        return batch._replace(demonstrations=(batch.obs[rows], batch.actions[rows]))
+        obs = self.join_obs({key: values[rows] for key, values in samples.observations.items()})
+        return batch._replace(demonstrations=(obs, batch.actions[rows]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.
@@ -128,12 +134,12 @@ class ActorCritic(OffPolicyAlgorithm):
         self._update_learning_rate([self.actor.optimizer])
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            distances, _ = self._squared_distances(self.feature_fn(samples.observations), samples.actions)
+            distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
             loss = distances.mean()
             # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
             self.fused_actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
-    def _add_bc_loss(self, loss: th.Tensor, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def _add_bc_loss(self, loss: th.Tensor, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and the cloning loss.
 
         ``q_filter`` leaves out demonstrated actions unless the critics value them more than the actor's actions.
@@ -145,12 +151,12 @@ class ActorCritic(OffPolicyAlgorithm):
         bc_loss = distances.mean()
         return loss + self.bc_weight * bc_loss, bc_loss.detach()
 
-    def _squared_distances(self, obs: th.Tensor, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def _squared_distances(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the (n, 1) squared distances between ``actions`` and the actor's actions, and the actor's actions."""
         actor_actions = self.act(obs, deterministic=True)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
 
     @th.no_grad()
-    def _aggregated_q_values(self, obs: th.Tensor, actions: th.Tensor) -> th.Tensor:
+    def _aggregated_q_values(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
         """Return (n, 1) values of actions, without gradients."""
         return self.aggregate_q_values(self.q_values(obs, actions))

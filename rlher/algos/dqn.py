@@ -3,6 +3,7 @@
 import numpy as np
 import stable_baselines3
 import torch as th
+from stable_baselines3.common.type_aliases import PyTorchObs
 from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
@@ -30,10 +31,12 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
         """Return the Huber loss and the TD errors. The target is the target network's maximum over actions."""
         with th.no_grad():
-            next_values = apply_network(self.q_net_target.q_net, batch.next_obs, self.bf16)
+            next_features = self.features(self.q_net_target, batch.next_obs)
+            next_values = apply_network(self.q_net_target.q_net, next_features, self.bf16)
             value = self.clamp_target_q(next_values).amax(dim=1, keepdim=True)
             target = batch.rewards + batch.discounts * value
-        values = apply_network(self.q_net.q_net, batch.obs, self.bf16).gather(1, batch.actions.long())
+        values = apply_network(self.q_net.q_net, self.features(self.q_net, batch.obs), self.bf16)
+        values = values.gather(1, batch.actions.long())
         return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
     def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
@@ -41,11 +44,11 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         gradients = th.autograd.grad(loss, self.q_net_params)
         return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+    def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""
         if not deterministic and np.random.rand() < self.exploration_rate:
             return th.as_tensor(np.array([self.action_space.sample() for _ in obs]))
-        return self.q_net.q_net(obs).argmax(dim=1)
+        return self.q_net.q_net(self.features(self.q_net, obs)).argmax(dim=1)
 
 
 def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float) -> list[th.Tensor]:

@@ -7,42 +7,54 @@ from typing import Any
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel, BasePolicy
-from stable_baselines3.common.torch_layers import CombinedExtractor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
+from stable_baselines3.common.utils import get_parameters_by_name
 from torch import nn
 from torch.nn import functional as F
 
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.precision import layer_dtype
 
-ObservationBatch = Any
-"""A tensor, or a dictionary of tensors."""
-
 ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
 """Layers that treat every entry alike, so the order of the input's dimensions does not matter."""
 
 
 class CriticEnsemble:
-    """Several networks with stacked weights, so that one batched matrix product computes a layer of all networks.
+    """The Q networks of a critic, with stacked weights: one batched matrix product computes a layer of all networks.
 
     The networks' parameters become views of the stacked tensors. A change of one changes the other, so optimizers,
-    checkpoints and ``state_dict`` work as before.
+    checkpoints and ``state_dict`` work as before. Networks with layers that are not batchable (:func:`is_batchable`)
+    are not stacked, and are evaluated one after the other.
 
-    :param networks: networks with the same sequence of layers, all of them batchable (:func:`is_batchable`).
+    :param critic: critic of Stable-Baselines3, with ``q_networks`` and a features extractor.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
+    :ivar weights: the networks' weights, stacked if possible.
+    :ivar tensors: the weights, and the parameters of the features extractor.
+    :ivar learnt: the tensors that learn from the critic's loss. A shared features extractor does not.
+    :ivar parameters: the parameters that belong to ``learnt``, in the order of :meth:`unstack`.
     """
 
-    def __init__(self, networks: Sequence[nn.Module], bf16: bool = False) -> None:
+    def __init__(self, critic: Any, bf16: bool = False) -> None:
         self.bf16 = bf16
-        self.layers = [*networks[0].children()]
-        self.parameters: list[nn.Parameter] = []
-        self.stacked: list[th.Tensor] = []
-        for layers in zip(*(network.children() for network in networks), strict=True):
-            for parts in zip(*(layer.parameters() for layer in layers), strict=True):
-                stacked = th.stack([part.detach() for part in parts])
-                for part, view in zip(parts, stacked, strict=True):
-                    part.data = view
-                self.parameters += parts
-                self.stacked.append(stacked.requires_grad_())
+        self.networks = critic.q_networks
+        self.layers = [*self.networks[0].children()]
+        self.is_stacked = isinstance(self.networks[0], nn.Sequential) and all(map(is_batchable, self.layers))
+        # The first parameters of all networks, then the second ones, and so on.
+        groups = [*zip(*(network.parameters() for network in self.networks), strict=True)]
+        parameters = [parameter for group in groups for parameter in group]
+        self.weights = [_stack(group) for group in groups] if self.is_stacked else parameters
+        extractor = [*critic.features_extractor.parameters()]
+        learnt_extractor = [] if critic.share_features_extractor else extractor
+        self.tensors = [*self.weights, *extractor]
+        self.learnt = [*self.weights, *learnt_extractor]
+        self.parameters = [*parameters, *learnt_extractor]
+
+    def unstack(self, gradients: Sequence[th.Tensor]) -> list[th.Tensor]:
+        """Return the gradients of ``parameters``, from those of ``learnt``."""
+        if not self.is_stacked:
+            return list(gradients)
+        count = len(self.weights)
+        return [*(part for gradient in gradients[:count] for part in gradient.unbind()), *gradients[count:]]
 
     def __call__(self, x: th.Tensor, indices: slice | None = None, frozen: bool = False) -> th.Tensor:
         """Evaluate the networks.
@@ -52,7 +64,9 @@ class CriticEnsemble:
         :param frozen: compute no gradient of the weights, only of the input.
         :return: (networks, batch, outputs) in float32.
         """
-        weights = self.stacked if indices is None else [tensor[indices] for tensor in self.stacked]
+        if not self.is_stacked:
+            return th.stack([network(x) for network in self.networks[indices or slice(None)]])
+        weights = self.weights if indices is None else [tensor[indices] for tensor in self.weights]
         if frozen:
             weights = [tensor.detach() for tensor in weights]
 
@@ -77,14 +91,20 @@ class CriticEnsemble:
         return x.mT.float()
 
 
+def _stack(parameters: Sequence[nn.Parameter]) -> th.Tensor:
+    """Return a stack of parameters, and make them its views."""
+    stacked = th.stack([parameter.detach() for parameter in parameters])
+    for parameter, view in zip(parameters, stacked, strict=True):
+        parameter.data = view
+    return stacked.requires_grad_()
+
+
 def is_batchable(layer: nn.Module) -> bool:
-    """Return whether :class:`CriticEnsemble` can evaluate a layer. A layer must not depend on the training mode."""
+    """Return whether :class:`CriticEnsemble` can evaluate a layer of several networks together."""
     if isinstance(layer, nn.Linear):
         return layer.bias is not None
     if isinstance(layer, nn.LayerNorm):
         return layer.elementwise_affine and layer.bias is not None
-    if isinstance(layer, nn.modules.dropout._DropoutNd | nn.RReLU):
-        return False
     return not [*layer.parameters(), *layer.buffers()]
 
 
@@ -94,35 +114,52 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
     :param network: a layer, or a sequence of layers.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     """
-    if not bf16:
+    if not (bf16 and isinstance(network, nn.Linear | nn.Sequential)):
         return network(x)
-    layers = [network] if isinstance(network, nn.Linear) else [*network.children()]
+    layers = [network] if isinstance(network, nn.Linear) else [*network]
     for layer in layers:
         if isinstance(layer, nn.Linear):
             dtype = layer_dtype(layer, layers, bf16)
-            x = F.linear(x.to(dtype), layer.weight.to(dtype), layer.bias.to(dtype))
+            bias = None if layer.bias is None else layer.bias.to(dtype)
+            x = F.linear(x.to(dtype), layer.weight.to(dtype), bias)
         else:
             x = layer(x)
     return x.float()
 
 
-def make_feature_fn(network: BaseModel) -> Callable[[ObservationBatch], th.Tensor]:
-    """Return a function from a batch of observations to (batch, features), for a network without learnt features.
+def depends_on_training_mode(policy: BasePolicy) -> bool:
+    """Return whether a policy that reads only vectors has layers such as Dropout.
 
-    SB3 converts, flattens and concatenates the keys once per network. Without parameters, the features of all networks
-    are the same. If all keys are vectors, the function also takes arrays, and a single observation.
+    Stable-Baselines3 sets the mode before and after all updates. This takes 5 % of an update, so rlher does it only
+    where needed.
+    """
+    containers = nn.Sequential | nn.ModuleDict | BaseModel | BaseFeaturesExtractor
+    layers = ELEMENTWISE | nn.Linear | nn.LayerNorm | nn.Flatten | ObservationNormalizer
+    return not all(isinstance(module, containers | layers) for module in policy.modules())
+
+
+def running_statistics(network: nn.Module, target: nn.Module) -> tuple[list[th.Tensor], list[th.Tensor]]:
+    """Return the running statistics of BatchNorm layers. A target network copies those of its network (SB3 #996)."""
+    return get_parameters_by_name(network, ["running_"]), get_parameters_by_name(target, ["running_"])
+
+
+def make_join_fn(network: BaseModel) -> Callable[[Any], Any]:
+    """Return a function that joins observations to features (batch, features), which all networks of a policy share.
+
+    SB3 converts, flattens and concatenates the keys once per network. The function also takes arrays, and a single
+    observation. Unless all keys are vectors, and no features are learnt, it returns observations as they are.
     """
     keys = vector_keys(network)
     if keys is None:
-        return lambda obs: network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
+        return lambda obs: obs
     normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
     device = network.device  # looked up once, because Stable-Baselines3 searches the parameters for it
 
-    def features(obs: ObservationBatch) -> th.Tensor:
+    def join(obs: Any) -> th.Tensor:
         vectors = [th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys]
         return normalize(th.cat(vectors, dim=-1))
 
-    return features
+    return join
 
 
 def vector_keys(network: BaseModel) -> list[str] | None:
@@ -145,15 +182,6 @@ def vector_keys(network: BaseModel) -> list[str] | None:
 
 def _is_vector(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Box | spaces.MultiBinary) and len(space.shape or ()) == 1
-
-
-def has_batchable_layers(network: BaseModel) -> bool:
-    """Return whether a network's features have no parameters and all its layers are batchable."""
-    extractor: Any = network.features_extractor
-    if [*extractor.parameters()]:
-        return False
-    leaves = [module for module in network.modules() if not [*module.children()]]
-    return all(isinstance(layer, ObservationNormalizer) or is_batchable(layer) for layer in leaves)
 
 
 @cache

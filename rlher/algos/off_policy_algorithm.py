@@ -6,7 +6,7 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch as th
@@ -17,18 +17,18 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
-from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
+from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import has_batchable_layers, make_feature_fn, vector_keys
+from rlher.algos.networks import depends_on_training_mode, make_join_fn, vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.core.workers import WorkerLost
-from rlher.her.replay_buffer import HerReplayBuffer, HerReplayBufferSamples
+from rlher.her.replay_buffer import HerReplayBufferSamples
 
 COUNTERS = (
     "num_timesteps",
@@ -51,10 +51,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     that step are chosen before these updates. This saves time only if the environments run in worker processes. The
     results do not depend on where they run.
 
-    The *fast update* concatenates observations once, not once per network. Networks of one shape are evaluated
-    together. Unused gradients are not computed. The optimizer step and the target update are each one call for all
-    parameters. Policies with images, or with a learnt or shared features extractor, use Stable-Baselines3's own
-    ``train``, see ``fallback_reason``. Then ``compile``, ``bf16`` and ``target_q_bounds`` have no effect.
+    The *fast update* concatenates observations once, not once per network, if all keys are vectors. Critics are
+    evaluated together. Unused gradients are not computed. The optimizer step and the target update are each one call
+    for all parameters.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.
@@ -65,21 +64,15 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     :param overlap: update while the environments step.
     :param target_q_bounds: lowest and highest value of the target network; either may be None. See
         :func:`~rlher.algos.target_q_bounds.resolve_target_q_bounds`.
-    :param compile: run the losses through ``torch.compile``.
+    :param compile: run the losses through ``torch.compile`` if observations are vectors.
     :param bf16: compute wide layers of the losses in bf16; weights stay float32.
     :param random_action: fraction of uniformly random actions in training, besides the action noise (OpenAI baselines'
         ``random_eps``; Plappert et al. 2018, arXiv:1802.09464).
     :param random_action_hold: number of steps for which a random action is held.
     :param relay_probability, relay_distance: see :func:`~rlher.algos.exploration.sample_relay_goals`; the environments
         need :class:`~rlher.envs.relay.RelayGoals`.
-    :raises ValueError: the fast update does not support this policy, but an argument, a subclass of the user's or a
-        priority by TD error needs the fast update.
     """
 
-    loss_options: ClassVar[dict[str, Any]] = {}
-    """Arguments that change the losses of the fast update, with the values at which they have no effect."""
-    fallback_reason: str | None = None
-    """Why Stable-Baselines3's ``train`` is used instead of the fast update; None if the fast update is used."""
     updates_due: int = 0
     """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
@@ -88,10 +81,12 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Replaces some of the agent's actions."""
     optimizers: list[th.optim.Optimizer]
     """Optimizers whose learning rate follows the schedule."""
-    feature_fn: Callable[[Any], th.Tensor]
-    """Joins observations, by key, to one tensor (batch, features)."""
-    reads_only_vectors: bool = False
-    """Whether the fast update is used, and all keys of an observation are vectors."""
+    reads_only_vectors: bool
+    """Whether the networks only join and normalise observations that are all vectors, and learn no features."""
+    join_obs: Callable[[Any], Any]
+    """Joins observations, by key, to one tensor (batch, features), if the networks read only vectors."""
+    sets_training_mode: bool
+    """Whether some layers, such as Dropout, are different during updates."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -132,8 +127,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """
         raise NotImplementedError
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
-        """Return actions (batch, …) for (batch, features), in float32. Continuous actions are in [-1, 1]."""
+    def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
+        """Return actions (batch, …) for observations of a batch, in float32. Continuous actions are in [-1, 1]."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------ construction
@@ -142,9 +137,14 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         super()._setup_model()
+        self.policy.set_training_mode(False)
         saved = {*vars(self)}
         self._set_up_loop()
-        self._set_up_fast_update()
+        policy_network = next(part for part in self.policy.children() if isinstance(part, BaseModel))
+        self.reads_only_vectors = vector_keys(policy_network) is not None
+        self.join_obs = make_join_fn(policy_network)
+        self.sets_training_mode = not self.reads_only_vectors or depends_on_training_mode(self.policy)
+        self.setup_update()
         self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
 
     def _excluded_save_params(self) -> list[str]:
@@ -157,31 +157,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
         space: Any = self.action_space
         self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
-
-    def _set_up_fast_update(self) -> None:
-        """Set up the fast update, or ``fallback_reason``."""
-        networks = [network for network in self.policy.children() if isinstance(network, BaseModel)]
-        if not all(map(has_batchable_layers, networks)):
-            self.fallback_reason = (
-                "the fast update supports no images, no learnt or shared features, and no layers such as Dropout"
-            )
-            if unusable := self._options_that_need_fast_update():
-                raise ValueError(f"{', '.join(unusable)} cannot be used: {self.fallback_reason}; leave it out")
-            return
-        policy_network = networks[0]  # the actor, or the Q network
-        self.feature_fn = make_feature_fn(policy_network)
-        self.reads_only_vectors = vector_keys(policy_network) is not None
-        self.setup_update()
-
-    def _options_that_need_fast_update(self) -> list[str]:
-        """Return the options that change learning, but that Stable-Baselines3's ``train`` would ignore."""
-        options = {name: getattr(self, name) for name in self.loss_options}
-        ignored = [f"{name}={value}" for name, value in options.items() if value != self.loss_options[name]]
-        if not type(self).__module__.startswith("rlher."):  # it may override methods that only this update calls
-            ignored.append(type(self).__name__)
-        if isinstance(self.replay_buffer, HerReplayBuffer) and self.replay_buffer.priority.uses_td_errors():
-            ignored.append(f"priority={type(self.replay_buffer.priority).__name__}")
-        return ignored
 
     # ------------------------------------------------------------------------------------------------- the loop
 
@@ -243,8 +218,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         log_interval: int | None = None,
     ) -> RolloutReturn:
         """Play ``train_freq`` steps or episodes and store them. During the first step, do the updates that are due."""
-        if self.policy.training:  # left on by Stable-Baselines3's updates
-            self.policy.set_training_mode(False)
         n_envs = env.num_envs
         num_collected_steps = num_collected_episodes = 0
         callback.on_rollout_start()
@@ -350,7 +323,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if not self.reads_only_vectors:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
-            features = self.feature_fn(observation)
+            features = self.join_obs(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
         actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:
@@ -361,10 +334,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
-        if self.fallback_reason is not None:
-            super().train(gradient_steps, batch_size)
-            return
         self._update_learning_rate(self.optimizers)
+        if self.sets_training_mode:
+            self.policy.set_training_mode(True)
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -375,6 +347,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
                 history[name].append(value)
             if samples.indices is not None:
                 self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))
+        if self.sets_training_mode:
+            self.policy.set_training_mode(False)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
@@ -382,9 +356,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
-            obs=self.feature_fn(samples.observations),
+            obs=self.join_obs(samples.observations),
             actions=samples.actions,
-            next_obs=self.feature_fn(samples.next_observations),
+            next_obs=self.join_obs(samples.next_observations),
             rewards=samples.rewards,
             discounts=(1 - samples.dones) * discounts,
             weights=samples.weights,
@@ -392,13 +366,26 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------ parts of the losses
 
+    def features(self, network: BaseModel, obs: PyTorchObs) -> th.Tensor:
+        """Return the features (batch, features) that a network reads, from the observations in a batch.
+
+        If all keys are vectors, the batch has them joined. Otherwise each network extracts its own features.
+        """
+        if self.reads_only_vectors:
+            assert isinstance(obs, th.Tensor)
+            return obs
+        return network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
+
     def clamp_target_q(self, values: th.Tensor) -> th.Tensor:
         """Return values of the target network, clamped to ``target_q_bounds``."""
         return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
 
     def compile_if_enabled(self, function: Callable) -> Callable:
-        """Return ``function``, compiled if ``compile`` is set; it must change nothing in place."""
-        return compile_with_fallback(function) if self.compile else function
+        """Return ``function``, compiled if ``compile`` is set; it must change nothing in place.
+
+        Features extractors are not compiled. With images, torch would compile parts of them again and again.
+        """
+        return compile_with_fallback(function) if self.compile and self.reads_only_vectors else function
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:

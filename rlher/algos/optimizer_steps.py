@@ -31,6 +31,7 @@ class FusedOptimizer:
             for parameter, gradient in zip(self.parameters, contiguous, strict=True):
                 parameter.grad = gradient
             self.optimizer.step()
+            self.optimizer.zero_grad()  # another optimizer may have some of these parameters
             return
         group = self.optimizer.param_groups[0]
         states = [self._state(parameter) for parameter in self.parameters]
@@ -57,4 +58,5 @@ def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: 
 
     This does the same as ``stable_baselines3.common.utils.polyak_update``, in one call for all tensors.
     """
-    th._foreach_lerp_(target_params, params, tau)
+    if params:
+        th._foreach_lerp_(target_params, params, tau)

@@ -5,6 +5,7 @@ from typing import Any
 
 import stable_baselines3
 import torch as th
+from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
@@ -89,7 +90,7 @@ class SACBase(ActorCritic):
         self.fused_ent_coef_optimizer.step([gradient.reshape(1)])
         return {"ent_coef_loss": loss}
 
-    def action_and_log_prob(self, obs: th.Tensor, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def action_and_log_prob(self, obs: PyTorchObs, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""
         mean, log_std = self._gaussian(obs, self.bf16)
         actions = th.tanh(mean + noise * log_std.exp())
@@ -97,14 +98,14 @@ class SACBase(ActorCritic):
         log_prob = -(0.5 * noise**2 + log_std + HALF_LOG_2PI + th.log(1 - actions**2 + SQUASH_EPSILON))
         return actions, log_prob.sum(dim=1, keepdim=True)
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+    def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return the mean action, or a sampled one."""
         mean, log_std = self._gaussian(obs, bf16=False)
         return th.tanh(mean if deterministic else mean + th.randn_like(mean) * log_std.exp())
 
-    def _gaussian(self, obs: th.Tensor, bf16: bool) -> tuple[th.Tensor, th.Tensor]:
+    def _gaussian(self, obs: PyTorchObs, bf16: bool) -> tuple[th.Tensor, th.Tensor]:
         """Return mean and logarithm of the standard deviation of the actions before squashing."""
-        latent = apply_network(self.actor.latent_pi, obs, bf16)
+        latent = apply_network(self.actor.latent_pi, self.features(self.actor, obs), bf16)
         log_std = apply_network(self.actor.log_std, latent, bf16)
         return apply_network(self.actor.mu, latent, bf16), log_std.clamp(LOG_STD_MIN, LOG_STD_MAX)
 

@@ -1,13 +1,14 @@
 """Twin delayed DDPG (TD3), and DDPG as TD3 without its three additions."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import stable_baselines3
 import torch as th
+from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.networks import apply_network
+from rlher.algos.networks import apply_network, running_statistics
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -22,7 +23,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
-    loss_options: ClassVar = ActorCritic.loss_options | {"action_l2": 0.0, "target_policy_noise_schedule": "constant"}
     target_actor_params: list[th.Tensor]
 
     def __init__(
@@ -35,6 +35,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
         super().setup_update()
         self.target_actor_params = list(self.actor_target.parameters())
+        self.actor_statistics = running_statistics(self.actor, self.actor_target)
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
@@ -60,7 +61,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         The target is the minimum of the target critics.
         """
         with th.no_grad():
-            actions = apply_network(self.actor_target.mu, batch.next_obs, self.bf16)
+            actions = apply_network(self.actor_target.mu, self.features(self.actor_target, batch.next_obs), self.bf16)
             actions = (actions + batch.next_noise).clamp(-1, 1)
             value = self.target_q_values(batch.next_obs, actions).amin(dim=0)
             target = batch.rewards + batch.discounts * value
@@ -69,7 +70,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the action penalty minus the value of the actor's actions."""
-        actions = apply_network(self.actor.mu, batch.obs, self.bf16)
+        actions = apply_network(self.actor.mu, self.features(self.actor, batch.obs), self.bf16)
         action_penalty = self.action_l2 * (actions**2).mean()
         value = self.aggregate_q_values(self.q_values(batch.obs, actions, slice(0, 1), frozen=True))
         return action_penalty - value.mean(), {}
@@ -82,15 +83,16 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Move the target critics and the target actor towards their networks."""
         super().update_targets()
         polyak_update(self.actor_params, self.target_actor_params, self.tau)
+        polyak_update(*self.actor_statistics, tau=1.0)
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
         super().pretrain(updates, batch_size)
         polyak_update(self.actor_params, self.target_actor_params, 1.0)
 
-    def act(self, obs: th.Tensor, deterministic: bool) -> th.Tensor:
+    def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""
-        actions: th.Tensor = self.actor.mu(obs)
+        actions: th.Tensor = self.actor.mu(self.features(self.actor, obs))
         return actions
 
 

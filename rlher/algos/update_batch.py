@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import torch as th
+from stable_baselines3.common.type_aliases import PyTorchObs
 
 LoggedValues = dict[str, th.Tensor]
 """Losses and other numbers of an update, such as the entropy coefficient, by name in the log."""
@@ -11,15 +12,16 @@ LoggedValues = dict[str, th.Tensor]
 class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
-    Observations are one tensor, discounts are 0 where ``done`` is set, and all values are tensors, so that losses can
-    be compiled.
+    Discounts are 0 where ``done`` is set, and all values are tensors, so that losses can be compiled. Observations are
+    one tensor if all their keys are vectors. Pass them to :meth:`~rlher.algos.OffPolicyAlgorithm.features`.
 
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order. So compiled and
     uncompiled code use the same numbers.
 
-    :ivar obs: (batch, features), the keys joined in alphabetical order: ``achieved_goal``, ``desired_goal``, ….
+    :ivar obs: (batch, features), the keys joined in alphabetical order: ``achieved_goal``, ``desired_goal``, …. With
+        images, or a features extractor of your own, (batch, …) observations by key.
     :ivar actions: (batch, action_dim), or (batch, 1) indices of discrete actions.
-    :ivar next_obs: (batch, features).
+    :ivar next_obs: as ``obs``.
     :ivar rewards: (batch, 1) rewards or n-step returns.
     :ivar discounts: (batch, 1) discounts of the value of ``next_obs``; 0 if nothing is bootstrapped.
     :ivar weights: (batch, 1) importance weights, None if all are equal.
@@ -29,13 +31,13 @@ class UpdateBatch(NamedTuple):
     :ivar ent_coef: entropy coefficient.
     """
 
-    obs: th.Tensor
+    obs: PyTorchObs
     actions: th.Tensor
-    next_obs: th.Tensor
+    next_obs: PyTorchObs
     rewards: th.Tensor
     discounts: th.Tensor
     weights: th.Tensor | None = None
-    demonstrations: tuple[th.Tensor, th.Tensor] | None = None
+    demonstrations: tuple[PyTorchObs, th.Tensor] | None = None
     noise: Any = None
     next_noise: Any = None
     ent_coef: Any = None

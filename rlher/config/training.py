@@ -20,7 +20,7 @@ DEFAULT_N_EVALUATIONS = 20
 
 @dataclass
 class EngineConfig:
-    """How updates are computed. Without the fast update (images, learnt features), only ``overlap`` has an effect."""
+    """How updates are computed."""
 
     compile: str = setting("auto", "torch.compile; auto: if the run is long enough", choices=("auto", "on", "off"))
     precision: str = param(

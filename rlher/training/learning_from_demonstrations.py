@@ -27,11 +27,9 @@ def add_demonstrations(config: TrainConfig, model: OffPolicyAlgorithm, observati
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: observation space of the training environments.
-    :raises UserError: the dataset is missing, damaged, or of another environment, or the model cannot be pretrained.
+    :raises UserError: the dataset is missing, damaged, or or of another environment.
     """
     assert config.demos.path is not None
-    if config.demos.pretrain_updates and model.fallback_reason is not None:
-        raise UserError(f"demos.pretrain_updates cannot be used: {model.fallback_reason}; leave it out.")
     space = without_hand_goal(observation_space) if config.env.relay.enabled else observation_space
     dataset = read_dataset(config.demos.path, space, model.action_space)
     _require_same_env(dataset, config)

@@ -111,12 +111,9 @@ def _initial_model_path(config: TrainConfig) -> Path:
 def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
     """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
-    if config.engine.compile == "on":
+    if model.compile and model.reads_only_vectors:
         notes.append("losses are compiled, which takes half a minute the first time")
-    if model.fallback_reason is not None:
-        without_effect = "engine.compile, engine.precision and algo.target_q_bounds have no effect"
-        notes.append(f"updates by Stable-Baselines3's train: {model.fallback_reason}; {without_effect}")
-    elif model.target_q_bounds:
+    if model.target_q_bounds:
         low, high = model.target_q_bounds
         notes.append(f"target Q in [{-inf if low is None else low:g}, {inf if high is None else high:g}]")
     if config.total_timesteps and config.algo.learning_starts:

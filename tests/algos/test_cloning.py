@@ -39,7 +39,7 @@ def actor_loss(model, batch) -> tuple[float, float]:
 def cloning_distance(model) -> float:
     """Return the mean squared distance of the actor's actions from those of the demonstrations."""
     samples = model.replay_buffer.sample_demonstrations(256)
-    return float(model._squared_distances(model.feature_fn(samples.observations), samples.actions)[0].detach().mean())
+    return float(model._squared_distances(model.join_obs(samples.observations), samples.actions)[0].detach().mean())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,7 +93,7 @@ def test_training_with_cloning_keeps_the_actor_near_the_demonstrations() -> None
         model = ours("td3", bc_weight=weight, q_filter=False, buffer=buffer, demonstrations=demonstrations())
         train(model, 150, batch_size=64)
         samples = model.replay_buffer.sample_demonstrations(200)
-        actor_actions = model.act(model.feature_fn(samples.observations), deterministic=True).detach()
+        actor_actions = model.act(model.join_obs(samples.observations), deterministic=True).detach()
         distances.append(float(((actor_actions - samples.actions) ** 2).sum(dim=1).mean()))
     assert model.logger.name_to_value["train/bc_loss"] > 0
     assert distances[1] < 0.5 * distances[0]

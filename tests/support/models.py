@@ -16,9 +16,12 @@ THEIRS = {name: resolve_name(algorithm.sb3_class) for name, algorithm in ALGORIT
 """SB3's class of every algorithm."""
 
 
-def build(cls, actions="continuous", buffer=None, policy="MultiInputPolicy", demonstrations=None, **kwargs):
+def build(
+    cls, actions="continuous", buffer=None, policy="MultiInputPolicy", demonstrations=None, wrapper=None, **kwargs
+):
     """Return an untrained model on five bits, with 64 random steps in its buffer."""
     env = BitFlippingEnv(n_bits=5, continuous=actions == "continuous")
+    env = wrapper(env) if wrapper else env
     networks = {"net_arch": [32, 24]} | kwargs.pop("policy_kwargs", {})
     model = cls(
         policy,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import stable_baselines3
 import torch as th
@@ -11,6 +12,7 @@ import torch as th
 from rlher.algos.sac import SAC
 from rlher.config.algorithms import DQNConfig, SACConfig
 from rlher.config.environment import EnvConfig
+from rlher.config.her import HerConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
@@ -22,7 +24,7 @@ def flushes_subnormal_numbers() -> bool:
 
 
 def test_subnormal_numbers_are_flushed_while_training_only():
-    with prepare(slow_config()):
+    with prepare(learnt_features_config()):
         assert flushes_subnormal_numbers()
     assert not flushes_subnormal_numbers()
 
@@ -43,7 +45,7 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
-    config = slow_config()
+    config = learnt_features_config()
     with prepare(config, checkpoint=Path("checkpoint")) as setup:
         assert setup.config.env == config.env
 
@@ -51,7 +53,7 @@ def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
 
 
-def slow_config() -> TrainConfig:
+def learnt_features_config() -> TrainConfig:
     return TrainConfig(
         algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
         env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4, "continuous": True}),
@@ -62,12 +64,6 @@ def slow_config() -> TrainConfig:
     )
 
 
-def test_the_notes_say_that_a_model_has_no_fast_update() -> None:
-    with prepare(slow_config()) as setup:
-        assert [note for note in setup.notes if "Stable-Baselines3's train" in note]
-        assert not [note for note in setup.notes if "target Q" in note]
-
-
 class OwnTargets(SAC):
     """Overrides a part of the fast update."""
 
@@ -75,17 +71,16 @@ class OwnTargets(SAC):
         """Leave the target networks as they are."""
 
 
-@pytest.mark.parametrize(
-    ("section", "option"),
-    [
-        ("her", {"priority": "td_error"}),
-        ("algo", {"model_class": f"{__name__}:OwnTargets"}),
-    ],
-)
-def test_options_of_the_fast_update_are_refused_without_it(section: str, option: dict) -> None:
-    config = slow_config()
-    with pytest.raises(UserError), prepare(replace(config, **{section: replace(getattr(config, section), **option)})):
-        pass
+def test_learnt_features_have_the_options_of_the_fast_update() -> None:
+    config = learnt_features_config()
+    algo = replace(config.algo, model_class=f"{__name__}:OwnTargets", learning_starts=20)
+    with prepare(replace(config, algo=algo, her=HerConfig(priority="td_error"))) as setup:
+        model: Any = setup.model
+        before = {key: value.clone() for key, value in model.policy.state_dict().items()}
+        model.learn(40)
+    for key, value in model.policy.state_dict().items():
+        assert key.startswith("critic_target") == th.equal(value, before[key]), key
+    assert len(np.unique(model.replay_buffer.priority.tree.leaves)) > 10
 
 
 def test_the_printed_size_is_about_that_of_the_full_buffer() -> None:

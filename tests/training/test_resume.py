@@ -135,7 +135,7 @@ class WithPicture(gym.ObservationWrapper):
 
 @pytest.mark.slow
 def test_a_run_with_channel_last_images_resumes_bit_for_bit(rlher, at_step) -> None:
-    """Those of rebuilt environments are transposed too, and held actions are restored without the fast update."""
+    """Those of rebuilt environments are transposed too, and held actions are restored."""
     wrapper = f"env.wrappers=[{__name__}:WithPicture]"
     held = ("algo.random_action=0.9", "algo.random_action_hold=4", "algo.learning_starts=20", "algo.batch_size=8")
     folder = folder_of("ddpg")
