@@ -22,7 +22,7 @@ from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_values
 from rlher.config.overrides import config_value, override_words
-from rlher.config.training import LauncherConfig, TrainConfig
+from rlher.config.training import RunConfig, TrainConfig
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import finite_float
@@ -36,7 +36,7 @@ from rlher.run.result import RunResult
 from rlher.run.run_folder import read_result
 from rlher.training.messages import final_lines
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train import train_run
+from rlher.training.start import start_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class Run:
         return self._run.folder
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> RunConfig:
         """All config keys with their values: ``run.config.algo.gamma``."""
         return self._run.config
 
@@ -255,9 +255,9 @@ def train(
         return _train_seeds(overrides, list(seed))
     if seed is not None:
         overrides |= _overrides({"seed": seed})
-    config = compose(LauncherConfig, overrides).for_single_run()
+    config = compose(TrainConfig, overrides).for_single_run()
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*train_run(config, command_line))
+    return _finished_run(*start_run(config, command_line))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -444,7 +444,7 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(dotted_values(TrainConfig(), config_value(keys)))
+    return dict(dotted_values(RunConfig(), config_value(keys)))
 
 
 def _finished_run(run: run_folder.RunFolder, result: RunResult) -> Run:

@@ -23,14 +23,14 @@ from rlher.algos.build_model import build_model
 from rlher.cli.main import main as rlher
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import HerConfig, TrainConfig
-from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.config.training import HerConfig, RunConfig
+from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.evaluator import Evaluator
 
-EVERY = TrainConfig().checkpoint.freq or 10_000
+EVERY = RunConfig().checkpoint.freq or 10_000
 EPISODE = 50
 ROUNDS = 5
 RUNS = {
@@ -55,9 +55,9 @@ def main() -> None:
 def pause(transitions: int, priority: str) -> dict:
     """Return the seconds that a checkpoint of a full buffer takes between two steps, and its disk space."""
     env = EnvConfig(id="FetchPush-v4", modules=["gymnasium_robotics"], success_key="is_success", success_reward=0.0)
-    envs = RestorableVecEnv(lambda seed: make_vec_env(env, 1, seed, "dummy"), 0, env.max_restarts)
+    envs = RebuildableVecEnv(lambda seed: make_vec_env(env, 1, seed, "dummy"), 0, env.max_restarts)
     algo = SACConfig(name="sac", learning_starts=100, gradient_steps=1, buffer_size=transitions)
-    config = TrainConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
+    config = RunConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder), config)

@@ -10,7 +10,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS, names_in_group
-from rlher.config.training import LauncherConfig, ResumeConfig, TrainConfig
+from rlher.config.training import ResumeConfig, RunConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
 INTRODUCTION = """# Config keys
@@ -30,7 +30,7 @@ and no recipe holds it. Keys of other commands are of no kind.
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(LauncherConfig)
+    train = fields(TrainConfig)
     parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
     for item in train:
         if section := nested(item):
@@ -38,9 +38,9 @@ def reference() -> str:
             parts.append(table(fields_by_key(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher resume\n\nKeys of the run, and:\n")
-    parts.append(table(added(ResumeConfig, TrainConfig)))
+    parts.append(table(added(ResumeConfig, RunConfig)))
     parts.append("## rlher optimize\n\nEvery key of `rlher train`, and:\n")
-    parts.append(table(added(OptimizeConfig, LauncherConfig), is_of_run=False))
+    parts.append(table(added(OptimizeConfig, TrainConfig), is_of_run=False))
     for command in COMMANDS:
         config = COMMANDS[command].schema
         if command not in ("train", "resume", "optimize"):

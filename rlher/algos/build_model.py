@@ -19,7 +19,7 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.training import TrainConfig, all_train_fields
+from rlher.config.training import RunConfig, all_run_fields
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
@@ -51,7 +51,7 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: TrainConfig, venv: VecEnv) -> OffPolicyAlgorithm:
+def build_model(config: RunConfig, venv: VecEnv) -> OffPolicyAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with resolved ``auto`` and null values.
@@ -81,7 +81,7 @@ def build_model(config: TrainConfig, venv: VecEnv) -> OffPolicyAlgorithm:
     return _construct_model(config, venv, config.device, **arguments)
 
 
-def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
+def build_inference_model(config: RunConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
     """Build a run's model for selecting actions only. Its replay buffer has room for a single transition."""
     with preserve_rng_state():  # building a model seeds the global generators, which a script may use
         model = _construct_model(config, venv, device, seed=0, buffer_size=1)
@@ -90,7 +90,7 @@ def build_inference_model(config: TrainConfig, venv: VecEnv, device: str) -> Off
     return model
 
 
-def _construct_model(config: TrainConfig, venv: VecEnv, device: str, **arguments: Any) -> OffPolicyAlgorithm:
+def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: Any) -> OffPolicyAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model_class is not None:
@@ -113,7 +113,7 @@ def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
     return {name: getattr(algo, name) for name in received}
 
 
-def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
+def constructor_arguments(config: RunConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Convert a config to keyword arguments of the model's constructor.
 
     :param venv: vectorised environments; only their spaces are used.
@@ -135,12 +135,12 @@ def constructor_arguments(config: TrainConfig, venv: VecEnv, **arguments: Any) -
     for name in algo.kwargs:
         if not (name in by_name or hasattr(algo, name) or hasattr(config.demos, name)):
             continue
-        keys = [key for key in all_train_fields() if key.rpartition(".")[2] == name]
+        keys = [key for key in all_run_fields() if key.rpartition(".")[2] == name]
         raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
     return {**by_name, **algo.kwargs}
 
 
-def _policy_arguments(config: TrainConfig, observation_space: spaces.Space) -> dict[str, Any]:
+def _policy_arguments(config: RunConfig, observation_space: spaces.Space) -> dict[str, Any]:
     algo = config.algo
     policy = _values_to(algo, "policy")
     if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, RunData, read_runs
-from rlher.config.command_keys import RunsConfig
-from rlher.config.training import all_train_fields
+from rlher.config.command_keys import RunSelection
+from rlher.config.training import all_run_fields
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -28,7 +28,7 @@ Key = TypeVar("Key")
 
 POOLED_KEYS = {*LABEL_KEYS} | {
     key
-    for key, field in all_train_fields().items()
+    for key, field in all_run_fields().items()
     if not field.metadata["is_param"] or field.metadata.get("varies_in_group")
 }
 """Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
@@ -76,7 +76,7 @@ Labels = dict[RunData, str]
 """Label of each run's group."""
 
 
-def load_groups(config: RunsConfig) -> list[Group]:
+def load_groups(config: RunSelection) -> list[Group]:
     """Read and group the runs to compare.
 
     - Several folders of runs: each folder is a group, named after the folder.
@@ -100,7 +100,7 @@ def load_groups(config: RunsConfig) -> list[Group]:
     return _make_groups({run: label for label, runs in zip(labels, runs_by_source, strict=True) for run in runs})
 
 
-def output_beside(config: RunsConfig, name: str) -> Path:
+def output_beside(config: RunSelection, name: str) -> Path:
     """Return the path of a picture or page in the folder that holds all runs to compare.
 
     The path is in ``logs`` if there is no such folder, or if rlher cannot write to the folder.

@@ -17,7 +17,7 @@ from rlher.config import command_keys
 from rlher.config.key import default_of, fields_by_key
 from rlher.config.overrides import GROUPS
 from rlher.config.plugins import Registry
-from rlher.config.training import LauncherConfig, ResumeConfig, all_train_fields
+from rlher.config.training import ResumeConfig, TrainConfig, all_run_fields
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
@@ -29,7 +29,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train import train_run
+from rlher.training.start import start_run
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -70,7 +70,7 @@ class Command:
         """The command's config keys, including the keys of every algorithm and environment."""
         keys = fields_by_key(self.schema)
         sections = tuple(f"{group}." for group in self.groups)
-        return keys | {key: field for key, field in all_train_fields().items() if key.startswith(sections)}
+        return keys | {key: field for key, field in all_run_fields().items() if key.startswith(sections)}
 
     @property
     def positional(self) -> Field | None:
@@ -83,13 +83,13 @@ class Command:
         return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
-def train(config: LauncherConfig, command_line: str) -> None:
+def train(config: TrainConfig, command_line: str) -> None:
     """Train an agent and keep everything in a run folder.
 
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: the run was interrupted.
     """
-    print_result(*train_run(config.for_single_run(), command_line))
+    print_result(*start_run(config.for_single_run(), command_line))
 
 
 def resume(config: ResumeConfig, command_line: str) -> None:
@@ -278,7 +278,7 @@ OWN_COMMANDS = [
     Command("plot", plot, command_keys.PlotConfig),
     Command("report", report, command_keys.ReportConfig, records_line=True),
     Command("resume", resume, ResumeConfig, records_line=True, make_config=resume_config),
-    Command("train", train, LauncherConfig, records_line=True, sweep=train_multirun),
+    Command("train", train, TrainConfig, records_line=True, sweep=train_multirun),
 ]
 
 COMMANDS = Registry("COMMANDS", {command.name: command for command in OWN_COMMANDS})

@@ -74,7 +74,7 @@ class CollectConfig(EpisodeSourceConfig):
 
 
 @dataclass
-class RunsConfig:
+class RunSelection:
     """Selection and grouping of runs."""
 
     runs: list[str] = setting(
@@ -85,7 +85,7 @@ class RunsConfig:
 
 
 @dataclass
-class PlotConfig(RunsConfig):
+class PlotConfig(RunSelection):
     """Config keys of `rlher plot`."""
 
     x: str = setting("steps", "horizontal axis", choices=("steps", "wall", "updates"))
@@ -99,7 +99,7 @@ class PlotConfig(RunsConfig):
 
 
 @dataclass
-class CompareConfig(RunsConfig):
+class CompareConfig(RunSelection):
     """Config keys of `rlher compare`."""
 
     output: list[str] = setting([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
@@ -109,7 +109,7 @@ class CompareConfig(RunsConfig):
 
 
 @dataclass
-class ReportConfig(RunsConfig):
+class ReportConfig(RunSelection):
     """Config keys of `rlher report`."""
 
     output: str | None = setting(None, "page to write, .html; null: report.html beside the runs")

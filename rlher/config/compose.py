@@ -10,7 +10,7 @@ from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, re
 from rlher.config.environment import EnvConfig
 from rlher.config.key import dotted_values, flat_values, iter_keys, validate
 from rlher.config.overrides import expand_overrides, names_in_group
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError, did_you_mean, first_line
 
@@ -25,14 +25,14 @@ def compose(schema: type[Config], overrides: Mapping[str, Any]) -> Config:
     The layers are applied in this order: defaults, the environment's YAML file, the recipe, the overrides. A later
     layer overrides the values of an earlier one.
 
-    :param schema: dataclass of the config, such as :class:`~rlher.config.training.TrainConfig`.
+    :param schema: dataclass of the config, such as :class:`~rlher.config.training.RunConfig`.
     :param overrides: values by config key or short form.
     :raises UserError: the config cannot be composed, or a value is invalid.
     """
     values = expand_overrides(overrides)
     trust_code = trusts_code(values)
     config: Any = schema()
-    is_run = isinstance(config, TrainConfig)
+    is_run = isinstance(config, RunConfig)
     algo = values.pop("algo", DEFAULT_ALGO if is_run else None)
     env = values.pop("env", DEFAULT_ENV if getattr(config, "env", None) else None)
     if algo and algo not in ALGORITHMS:
@@ -71,7 +71,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
     return config
 
 
-def _assign_recipe(config: TrainConfig, name: str, trust_code: bool) -> None:
+def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     """Set the values of a recipe in a config.
 
     :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that belongs on

@@ -15,7 +15,7 @@ from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
 from rlher.config.key import dotted_values, takes_list, takes_text
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.errors import UserError, first_line
 from rlher.her.strategies import STRATEGIES
 
@@ -62,7 +62,7 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key, value in groups_first(dotted_values(TrainConfig(), overrides)):
+    for key, value in groups_first(dotted_values(RunConfig(), overrides)):
         values |= _replace_short_form(key, value)
     return values
 

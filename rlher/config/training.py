@@ -64,7 +64,7 @@ class CheckpointConfig:
 
 
 @dataclass
-class TrainConfig:
+class RunConfig:
     """Config keys of a training run."""
 
     algo: OffPolicyConfig = field(default_factory=OffPolicyConfig)
@@ -126,36 +126,36 @@ class TrainConfig:
         """Algorithm and environment, as shown to users."""
         return f"{self.algo.label} on {self.env.label}"
 
-    def for_run(self) -> "TrainConfig":
+    def for_run(self) -> "RunConfig":
         """Return the config of a training run, without the keys that only its command has."""
-        return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
+        return RunConfig(**{field.name: getattr(self, field.name) for field in fields(RunConfig)})
 
-    def for_parallel_run(self) -> "TrainConfig":
+    def for_parallel_run(self) -> "RunConfig":
         """Return the config of a run that is trained beside other runs: with one thread, unless the config sets more.
 
         Parallel runs slow each other down if each of them uses all cores.
         """
         return replace(self.for_run(), threads=self.threads or 1)
 
-    def defaults(self) -> "TrainConfig":
+    def defaults(self) -> "RunConfig":
         """Return the defaults of all keys for this algorithm."""
-        return TrainConfig(algo=type(self.algo)(name=self.algo.name))
+        return RunConfig(algo=type(self.algo)(name=self.algo.name))
 
 
 @dataclass
-class LauncherConfig(TrainConfig):
-    """Config keys of commands that train several runs: the keys of each run, and where the runs are trained."""
+class TrainConfig(RunConfig):
+    """Config keys of `rlher train`: the keys of each run, and where the runs of a sweep are trained."""
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
     ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
 
-    def for_single_run(self) -> TrainConfig:
+    def for_single_run(self) -> RunConfig:
         """Return the config of a training run that is not part of a sweep.
 
         :raises UserError: the config says where the runs of a sweep are trained.
         """
-        defaults = LauncherConfig()
+        defaults = TrainConfig()
         for key in LAUNCHER_KEYS:
             if getattr(self, key) != getattr(defaults, key):
                 raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
@@ -163,21 +163,21 @@ class LauncherConfig(TrainConfig):
 
 
 @dataclass
-class ResumeConfig(TrainConfig):
+class ResumeConfig(RunConfig):
     """Config keys of `rlher resume`: the keys of the run."""
 
     run: str | None = setting(None, "run folder; null: the newest unfinished, else the newest run", positional=True)
     more_timesteps: int = setting(0, "steps to train in addition to total_timesteps", low=0)
 
 
-LAUNCHER_KEYS = {field.name for field in fields(LauncherConfig)} - {field.name for field in fields(TrainConfig)}
+LAUNCHER_KEYS = {field.name for field in fields(TrainConfig)} - {field.name for field in fields(RunConfig)}
 """Keys of a sweep that its runs do not have."""
 
 
 @functools.cache
-def all_train_fields() -> Mapping[str, Field]:
-    """Return the fields of :class:`TrainConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
-    keys = fields_by_key(TrainConfig)
+def all_run_fields() -> Mapping[str, Field]:
+    """Return the fields of :class:`RunConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
+    keys = fields_by_key(RunConfig)
     for algorithm in ALGORITHMS.values():
         keys |= fields_by_key(algorithm.config, "algo.")
     return keys
@@ -186,9 +186,9 @@ def all_train_fields() -> Mapping[str, Field]:
 @functools.cache
 def fields_that_name_code() -> Mapping[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in all_train_fields().items() if field.metadata.get("may_name_code")}
+    return {key: field for key, field in all_run_fields().items() if field.metadata.get("may_name_code")}
 
 
-def fixed_values(config: TrainConfig) -> dict[str, Any]:
+def fixed_values(config: RunConfig) -> dict[str, Any]:
     """Return the values that a resumed run keeps, by dotted key."""
     return {**param_values(config, without="changeable_on_resume"), "recipe": config.recipe}

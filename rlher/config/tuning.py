@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlher.config.key import setting
-from rlher.config.training import DEFAULT_N_EVALUATIONS, LauncherConfig
+from rlher.config.training import DEFAULT_N_EVALUATIONS, TrainConfig
 from rlher.core.errors import UserError
 
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
@@ -14,7 +14,7 @@ PASSWORD_KEYS = ("password", "passwd", "sslpassword")
 
 
 @dataclass
-class OptimizeConfig(LauncherConfig):
+class OptimizeConfig(TrainConfig):
     """Config keys of `rlher optimize`: the keys of each trial's training run, and the keys of the search."""
 
     n_trials: int = setting(100, "trials of the study, summed over all workers", low=1)

@@ -37,7 +37,7 @@ def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str
         envs = DummyVecEnv([lambda: first, *[build] * (n_envs - 1)])
     seed_envs(envs, seed)
     images = [space for space in first.observation_space.spaces.values() if is_image_space(space)]  # type: ignore
-    # Stable-Baselines3 would wrap RestorableVecEnv, and miss the observations of rebuilt environments.
+    # Stable-Baselines3 would wrap RebuildableVecEnv, and miss the observations of rebuilt environments.
     return envs if all(map(is_image_space_channels_first, images)) else VecTransposeImage(envs)
 
 

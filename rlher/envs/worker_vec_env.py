@@ -73,7 +73,7 @@ def _call_method(env: gym.Env, name: str, arguments: Sequence[Any], keywords: di
 class WorkerVecEnv(VecEnv):
     """Environments in worker processes. It raises WorkerLost if a process dies or hangs.
 
-    :class:`rlher.envs.restorable_vec_env.RestorableVecEnv` then replaces all of them.
+    :class:`rlher.envs.rebuildable_vec_env.RebuildableVecEnv` then replaces all of them.
 
     :param build: function that returns an environment; the worker processes call it.
     :param reward_env: environment in this process with the same spaces. Its ``compute_reward`` computes the rewards of

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.command_keys import PlayConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.envs.make import make_env
@@ -29,7 +29,7 @@ from rlher.run import lookup, model_file
 from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 
-def load_model(config: TrainConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
+def load_model(config: RunConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
     """Rebuild a run's model from its config and load the weights; nothing is unpickled.
 
     :param file: model file of the run.
@@ -51,7 +51,7 @@ def make_policy(model: OffPolicyAlgorithm, deterministic: bool = True) -> Policy
 
 
 def play_model(
-    config: TrainConfig,
+    config: RunConfig,
     file: Path | BytesIO,
     seeds: Sequence[int],
     deterministic: bool = True,

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 
 EvaluationRows = list[dict[str, Any]]
 """The rows of a run, the newest last."""
-OnEvaluation = Callable[[EvaluationRows], None]
-"""A function that is called with the rows of all evaluations after each evaluation."""
 
 
 def write_evaluations(folder: Path, rows: EvaluationRows) -> None:

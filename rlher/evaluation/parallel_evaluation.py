@@ -13,7 +13,7 @@ from functools import partial
 
 import torch as th
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.restart_limit import RestartLimit
 from rlher.evaluation.agents import play_model
@@ -38,7 +38,7 @@ def wait_for_summary(batches: BatchFutures) -> Summary:
 class EvaluationService:
     """The service of a worker: it plays batches of episodes."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: RunConfig) -> None:
         th.set_flush_denormal(True)  # as in training.preparation
         self._config = config
 
@@ -56,7 +56,7 @@ class EvaluationPool:
     ``env.max_restarts`` replacements for one episode the evaluation fails.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
         self._workers: dict[int, Worker] = {}

@@ -22,7 +22,7 @@ from rlher.algos.build_model import constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.command_keys import ExportConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.console import print_note
 from rlher.core.errors import require_package
 from rlher.core.nested import leaves
@@ -237,7 +237,7 @@ def _describe_env(env: EnvConfig) -> dict[str, Any]:
     }
 
 
-def _notes(config: TrainConfig, agent: dict[str, Any], env: gym.Env) -> list[str]:
+def _notes(config: RunConfig, agent: dict[str, Any], env: gym.Env) -> list[str]:
     """Return notes on untrained critics, and on the modules that playing needs and the folder lacks.
 
     :param agent: content of ``agent.json``.

@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import LauncherConfig
+from rlher.config.training import TrainConfig
 from rlher.core.errors import UserError, first_line, require_package
 from rlher.core.reading import require_safe_to_write
 from rlher.core.signals import interrupt_on_stop_signals
@@ -67,7 +67,7 @@ class JobPool:
     :raises UserError: Ray is not installed, or the head node of the cluster cannot be reached.
     """
 
-    def __init__(self, config: LauncherConfig, ray_retries: int) -> None:
+    def __init__(self, config: TrainConfig, ray_retries: int) -> None:
         self.size = config.workers
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
@@ -174,7 +174,7 @@ def _call_with_log(function: Callable[[], None], log: Path) -> None:
         raise
 
 
-def _connect_ray(config: LauncherConfig) -> Any:
+def _connect_ray(config: TrainConfig) -> Any:
     """Return the module ``ray``, connected to the cluster."""
     require_package("launcher=ray", "ray")
     import ray

@@ -17,7 +17,7 @@ from typing import Any
 from rlher.config.compose import compose
 from rlher.config.key import flat_values, param_values
 from rlher.config.overrides import override_words
-from rlher.config.training import LAUNCHER_KEYS, LauncherConfig, TrainConfig
+from rlher.config.training import LAUNCHER_KEYS, RunConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -29,11 +29,11 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import read_result, safe_name
-from rlher.training import train
+from rlher.training import start
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 
-WORKER_MODULES = (*train.WORKER_MODULES, "rlher.training.trainer", "scipy.stats")
+WORKER_MODULES = (*start.WORKER_MODULES, "rlher.training.trainer", "scipy.stats")
 """What the fork server imports for the workers of a sweep, which train runs."""
 
 UNLOCK_TIMEOUT = 60
@@ -56,7 +56,7 @@ class SweepRun:
 
     name: str
     command_line: str
-    config: TrainConfig
+    config: RunConfig
     state: str = WAITING
     error: ReportedError | None = None
     _folder: Path | None = None
@@ -121,7 +121,7 @@ class SweepSource(JobSource):
         waiting = [run for run in self.runs if run.state == WAITING]
         for run in waiting[:free]:
             run.state = RUNNING
-            yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
+            yield Job(run, partial(start_or_resume, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended. A run whose process was killed has failed."""
@@ -147,7 +147,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     :return: the distinct runs, and whether Ctrl-C or SIGTERM ended the sweep early.
     :raises UserError: a config or the launcher cannot be used.
     """
-    configs = [compose(LauncherConfig, each) for each in overrides]
+    configs = [compose(TrainConfig, each) for each in overrides]
     config = configs[0]
     runs = distinct_runs(overrides, configs)
     for run in runs:
@@ -183,7 +183,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     return runs, False
 
 
-def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[LauncherConfig]) -> list[SweepRun]:
+def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[TrainConfig]) -> list[SweepRun]:
     """Return the runs of a sweep, each with the command line that trains it alone.
 
     Of several runs with the same experiment in the same folder, only the first run is kept.
@@ -207,7 +207,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Laun
     return list(runs.values())
 
 
-def train_or_resume(config: TrainConfig, command_line: str) -> None:
+def start_or_resume(config: RunConfig, command_line: str) -> None:
     """Train a run in a worker, or resume the run if it has a folder.
 
     :param command_line: the command line of the run, for the run folder.
@@ -217,11 +217,11 @@ def train_or_resume(config: TrainConfig, command_line: str) -> None:
     folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else train.train_run(config, command_line)
+    run, result = _resume(folder, config, command_line) if folder else start.start_run(config, command_line)
     print_result(run, result)
 
 
-def _resume(folder: Path, config: TrainConfig, command_line: str) -> Any:
+def _resume(folder: Path, config: RunConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
     kept = {*param_values(config), "recipe"}
     changes = {key: value for key, value in flat_values(config).items() if key not in kept}

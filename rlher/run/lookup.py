@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlher.config.command_keys import ModelChoiceConfig
 from rlher.config.key import changed_values, flat_values, param_values
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.run import run_folder
@@ -83,7 +83,7 @@ def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
     return open_run(str(latest), logs, trust_code)
 
 
-def find_run_of_experiment(config: TrainConfig) -> Path | None:
+def find_run_of_experiment(config: RunConfig) -> Path | None:
     """Return the folder of the run with the same experiment and seed, or None if there is no such run.
 
     Of several runs, return the finished run, or else the run that was started last.

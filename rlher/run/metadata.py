@@ -8,14 +8,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core import machine
 
 PACKAGES = ("rlher", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "highway-env", "numpy")
 """Packages on whose versions results depend."""
 
 
-def describe_run(config: TrainConfig, experiment: dict[str, Any]) -> dict[str, Any]:
+def describe_run(config: RunConfig, experiment: dict[str, Any]) -> dict[str, Any]:
     """Return the content of ``meta.json`` for a run that starts now.
 
     :param experiment: the values that change what is learnt or measured. A sweep finds its runs again by these values.

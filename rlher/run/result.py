@@ -12,7 +12,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     """By Ctrl-C or SIGTERM."""
     STOPPED = "stopped"
-    """By the ``on_evaluation`` function of its caller, such as Optuna's pruner."""
+    """By the ``ends_early`` function of its caller, such as Optuna's pruner."""
     FAILED = "failed"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
 from rlher.config.key import dotted_values, param_values, validate
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.reading import dump_yaml, read_json_or_empty, read_text_or_empty, read_yaml
@@ -46,7 +46,7 @@ class RunFolder:
     :param folder: path of the folder. It is made absolute, because an environment may change the current folder.
     """
 
-    def __init__(self, folder: Path, config: TrainConfig) -> None:
+    def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder = folder.absolute()
         self.checkpoints_path = self.folder / "checkpoints"
         """Folder of the checkpoints, which may not exist."""
@@ -83,7 +83,7 @@ class RunFolder:
         write_text(self.folder / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.folder))
 
 
-def read_config(folder: Path) -> TrainConfig:
+def read_config(folder: Path) -> RunConfig:
     """Return the config in a run folder. The config may name code that is not trusted.
 
     :raises FileNotFoundError: the folder has no ``config.yaml``.
@@ -103,7 +103,7 @@ def read_config(folder: Path) -> TrainConfig:
     return config
 
 
-def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
+def read_unvalidated_config(folder: Path) -> tuple[RunConfig, dict[str, Any]]:
     """Return the config in a run folder, without validation, and the values that do not fit the schema.
 
     :return: the config, and by dotted key the values of unknown keys and the values of another type.
@@ -115,7 +115,7 @@ def read_unvalidated_config(folder: Path) -> tuple[TrainConfig, dict[str, Any]]:
         if not {"algo", "env"} <= values.keys():
             raise ValueError("it has no sections algo and env")
         algorithm = ALGORITHMS.get(values["algo"]["name"])
-        config = TrainConfig(algo=algorithm.config() if algorithm else OffPolicyConfig())
+        config = RunConfig(algo=algorithm.config() if algorithm else OffPolicyConfig())
         other_values = {}
         for key, value in dotted_values(config, values):
             try:
@@ -145,7 +145,7 @@ def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
     return read_text_or_empty(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []
 
 
-def create(config: TrainConfig, composed: TrainConfig, command_line: str) -> RunFolder:
+def create(config: RunConfig, composed: RunConfig, command_line: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     The number of the run is the highest number in use plus one. Runs that start at the same time get different numbers.

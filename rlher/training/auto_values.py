@@ -13,7 +13,7 @@ from dataclasses import replace
 from stable_baselines3.common.utils import get_device
 
 from rlher.algos.precision import is_bf16_faster
-from rlher.config.training import DEFAULT_N_EVALUATIONS, TrainConfig
+from rlher.config.training import DEFAULT_N_EVALUATIONS, RunConfig
 from rlher.core.console import warn
 from rlher.core.machine import available_cores
 from rlher.core.nested import leaves
@@ -35,7 +35,7 @@ MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
 
 
-def resolve_auto_values(config: TrainConfig, from_checkpoint: bool = False) -> TrainConfig:
+def resolve_auto_values(config: RunConfig, from_checkpoint: bool = False) -> RunConfig:
     """Return a config in which the values that are ``auto`` or null are resolved.
 
     :param config: its environment is probed already.
@@ -47,7 +47,7 @@ def resolve_auto_values(config: TrainConfig, from_checkpoint: bool = False) -> T
     if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)
     # A run of demonstrations alone may be made longer.
-    total_timesteps = config.total_timesteps or TrainConfig.total_timesteps
+    total_timesteps = config.total_timesteps or RunConfig.total_timesteps
     freq = config.eval.freq or max(total_timesteps // DEFAULT_N_EVALUATIONS, 1)
     config = _assign_cores(replace(config, algo=algo, eval=replace(config.eval, freq=freq)))
     return replace(
@@ -55,7 +55,7 @@ def resolve_auto_values(config: TrainConfig, from_checkpoint: bool = False) -> T
     )
 
 
-def _learning_starts(config: TrainConfig) -> int:
+def _learning_starts(config: RunConfig) -> int:
     """Return ``learning_starts``: at least an episode of each environment, before which there are few virtual goals."""
     steps = config.algo.learning_starts
     if steps is None:
@@ -66,7 +66,7 @@ def _learning_starts(config: TrainConfig) -> int:
     return steps if leaves_updates else config.total_timesteps // 2
 
 
-def _assign_cores(config: TrainConfig) -> TrainConfig:
+def _assign_cores(config: RunConfig) -> RunConfig:
     """Set the number of torch's threads, where environments run, and the number of evaluation workers.
 
     With overlap, each environment process gets a core and torch gets the rest. With ``threads=1``, which is set where
@@ -92,7 +92,7 @@ def _assign_cores(config: TrainConfig) -> TrainConfig:
     return replace(config, threads=threads, vec_env=vec_env, eval=replace(config.eval, workers=workers))
 
 
-def _resolve_compile(config: TrainConfig) -> str:
+def _resolve_compile(config: RunConfig) -> str:
     """Return ``engine.compile`` resolved to on or off."""
     algo, mode = config.algo, config.engine.compile
     steps = max(config.total_timesteps - (algo.learning_starts or 0), 0)
@@ -105,7 +105,7 @@ def _resolve_compile(config: TrainConfig) -> str:
     return "on"
 
 
-def _resolve_precision(config: TrainConfig) -> str:
+def _resolve_precision(config: RunConfig) -> str:
     """Return ``engine.precision`` resolved to float32 or bf16."""
     if config.engine.precision != "auto":
         return config.engine.precision

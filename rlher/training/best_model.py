@@ -1,4 +1,4 @@
-"""The best model of a run: which evaluation found it, and its clip."""
+"""The best model of a run: which evaluation found it, its file, and its clips."""
 
 from contextlib import closing
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
+from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.agents import TrainedAgent
 from rlher.evaluation.evaluations_csv import EvaluationRows
@@ -21,23 +22,57 @@ def best_row(rows: EvaluationRows) -> dict[str, Any] | None:
     return max(reversed(rows), key=lambda row: (row["success_rate"], row["mean_reward"]), default=None)
 
 
-def record_clip(run: RunFolder, steps: int) -> bool:
-    """Write ``clips/<steps>.mp4`` of the best model, which was found then; warn and return False if that fails."""
-    from rlher.evaluation.video import record_video  # few runs record clips
+class BestModel:
+    """The best model of a run, in memory and in the run folder.
 
-    config = run.config
-    task = config.env.without_training_aids()
-    path = run.folder / "clips" / f"{steps}.mp4"
-    try:
-        with (
-            preserve_rng_state(),
-            closing(make_env(task, render_mode="rgb_array")) as env,
-            record_video(path, env, task, CLIP_EPISODES) as video,
-        ):
-            policy = TrainedAgent(run, "best").load_task_policy(env)
-            seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
-            list(play_episodes(env, policy, seeds, video))
-    except (UserError, RunError) as error:
-        warn(f"no clips are recorded: {error}")
-        return False
-    return not video.failed
+    :ivar content: content of the model's file; None before the first evaluation.
+    """
+
+    def __init__(self, run: RunFolder) -> None:
+        self.content: bytes | None = None
+        self._run = run
+        self._records_clips = run.config.record
+        """After a recording failed, no more clips are recorded."""
+
+    def replace_if_better(self, rows: EvaluationRows, content: bytes) -> bool:
+        """Keep the model of the last row if this row is the best, and return whether it is."""
+        is_best = rows[-1] is best_row(rows)
+        if is_best:
+            self.replace(content)
+        return is_best
+
+    def replace(self, content: bytes) -> None:
+        """Keep a model, and write its file."""
+        self.content = content
+        self.write()
+
+    def write(self) -> None:
+        """Write the file. If there is no model yet, delete the file, which may belong to steps that are done again."""
+        path = self._run.model_path("best")
+        if self.content is not None:
+            write_bytes(path, self.content)
+        else:
+            path.unlink(missing_ok=True)
+
+    def record_clip(self, steps: int) -> None:
+        """Write ``clips/<steps>.mp4`` if the config says so; warn if this fails."""
+        if not self._records_clips:
+            return
+        from rlher.evaluation.video import record_video  # few runs record clips
+
+        config = self._run.config
+        task = config.env.without_training_aids()
+        path = self._run.folder / "clips" / f"{steps}.mp4"
+        try:
+            with (
+                preserve_rng_state(),
+                closing(make_env(task, render_mode="rgb_array")) as env,
+                record_video(path, env, task, CLIP_EPISODES) as video,
+            ):
+                policy = TrainedAgent(self._run, "best").load_task_policy(env)
+                seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
+                list(play_episodes(env, policy, seeds, video))
+            self._records_clips = not video.failed
+        except (UserError, RunError) as error:
+            warn(f"no clips are recorded: {error}")
+            self._records_clips = False

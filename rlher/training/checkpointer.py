@@ -25,7 +25,7 @@ from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
-from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training import checkpoint_folder
@@ -52,7 +52,7 @@ class Checkpointer:
     def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
         self._model = model
-        self._envs: RestorableVecEnv = model.env
+        self._envs: RebuildableVecEnv = model.env
         self._evaluator = evaluator
         self._freq = run.config.checkpoint.freq
         minutes = run.config.checkpoint.minutes
@@ -115,8 +115,8 @@ class Checkpointer:
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
-        if self._evaluator.best_model_content is not None:
-            (folder / BEST_MODEL_FILE).write_bytes(self._evaluator.best_model_content)
+        if self._evaluator.best_model.content is not None:
+            (folder / BEST_MODEL_FILE).write_bytes(self._evaluator.best_model.content)
         model.replay_buffer.save(folder / BUFFER_FILE)
         actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
         last_obs: Any = model._last_obs
@@ -153,7 +153,7 @@ class Checkpointer:
         self._evaluator.load_state_dict(state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL_FILE
-        self._evaluator.best_model_content = best.read_bytes() if best.exists() else None
+        self._evaluator.best_model.content = best.read_bytes() if best.exists() else None
 
         model.replay_buffer.load(folder / BUFFER_FILE)
         with open_arrays(folder / ENV_ACTIONS_FILE) as stored:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.success_and_crash import EPISODE_DIAGNOSTICS
 
 SATURATED = 0.99
@@ -21,7 +21,7 @@ class DiagnosticsCallback(BaseCallback):
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 
-    training_env: RestorableVecEnv
+    training_env: RebuildableVecEnv
     model: Any
 
     def _on_step(self) -> bool:

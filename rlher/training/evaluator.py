@@ -1,23 +1,24 @@
-"""Evaluations of the model during and after training. The best model is kept; each may be kept and filmed."""
+"""Evaluations of the model during and after training. The best model is kept; each may be kept."""
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.evaluations_csv import COLUMNS, EvaluationRows, OnEvaluation, write_evaluations
+from rlher.evaluation.evaluations_csv import COLUMNS, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
-from rlher.training.best_model import best_row, record_clip
+from rlher.training.best_model import BestModel, best_row
 
 
 class StopTraining(Exception):
-    """Raised by a run's ``on_evaluation`` function to end the run early, with the status ``"stopped"``."""
+    """The run's ``ends_early`` function has ended the run."""
 
 
 class PendingEvaluation(NamedTuple):
@@ -42,24 +43,24 @@ class Evaluator:
 
     :param model: model that is trained.
     :param start_time: monotonic time at which the run was started.
-    :param on_evaluation: called after each evaluation. It may raise :class:`StopTraining`, so training then waits
-        for the result of each evaluation.
+    :param ends_early: see :func:`~rlher.training.start.start_run`. Training waits for the result of each evaluation.
     """
 
     def __init__(
-        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, on_evaluation: OnEvaluation | None = None
+        self,
+        run: RunFolder,
+        model: OffPolicyAlgorithm,
+        start_time: float,
+        ends_early: Callable[[EvaluationRows], bool] | None = None,
     ) -> None:
         self.rows: EvaluationRows = []
-        self.best_model_content: bytes | None = None
-        """Content of the best model's file."""
+        self.best_model = BestModel(run)
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
         self._model = model
         self.pool = EvaluationPool(run.config)
         """Plays the episodes; to be closed."""
-        self._on_evaluation = on_evaluation
-        self._records_clips = run.config.record
-        """Whether to record a clip of each new best model. After a recording failed, no more clips are recorded."""
+        self._ends_early = ends_early
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
         self._next_step = self._freq
         self._start_time = start_time
@@ -92,11 +93,11 @@ class Evaluator:
         self._pending.append(PendingEvaluation(columns_at_start, model_content, batches))
 
     def record_finished(self) -> None:
-        """Record the results of evaluations that have ended; wait for all if ``on_evaluation`` may end the run.
+        """Record the results of evaluations that have ended; wait for all if ``ends_early`` may end the run.
 
         :raises RunError: the environment failed in an evaluation.
         """
-        must_wait = self._on_evaluation is not None
+        must_wait = self._ends_early is not None
         while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].batches)):
             self._finish_oldest()
 
@@ -115,19 +116,16 @@ class Evaluator:
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
-        is_best = row is best_row(self.rows)
-        if is_best:
-            self.best_model_content = model_content
-            self.write_best_model()
+        is_best = self.best_model.replace_if_better(self.rows, model_content)
         write_evaluations(self._run.folder, self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
-        if is_best and self._records_clips:
-            self._records_clips = record_clip(self._run, row["timesteps"])
-        if self._on_evaluation:  # last, because it may raise StopTraining
-            self._on_evaluation(self.rows)
+        if is_best:
+            self.best_model.record_clip(row["timesteps"])
+        if self._ends_early and self._ends_early(self.rows):
+            raise StopTraining
 
     def evaluate_final(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Evaluate the last model, and the best model if it has another step, on seeds not used to choose it.
@@ -141,23 +139,15 @@ class Evaluator:
         seed = self._run.config.eval.seed + FINAL_SEED_OFFSET
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
-        best = best_row(self.rows)
-        if best is None or self.best_model_content is None or best["timesteps"] >= last_steps:
-            best = {"timesteps": last_steps}
-            self.best_model_content = last_model
-            self.write_best_model()
+        best, best_model = best_row(self.rows), self.best_model.content
+        if best is None or best_model is None or best["timesteps"] >= last_steps:
+            best, best_model = {"timesteps": last_steps}, last_model
+            self.best_model.replace(last_model)
         last_batches = best_batches = self.pool.start(last_model, n_episodes, seed)
-        if self.best_model_content is not last_model:
-            best_batches = self.pool.start(self.best_model_content, n_episodes, seed)
+        if best_model is not last_model:
+            best_batches = self.pool.start(best_model, n_episodes, seed)
         best = {**wait_for_summary(best_batches), "timesteps": best["timesteps"]}
         return wait_for_summary(last_batches), best
-
-    def write_best_model(self) -> None:
-        """Write the best model. If there is none, delete the file, which may belong to steps that are done again."""
-        if self.best_model_content is not None:
-            write_bytes(self._run.model_path("best"), self.best_model_content)
-        else:
-            self._run.model_path("best").unlink(missing_ok=True)
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row separately, because the numbers that the logger has collected since belong to a later step."""

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.relay import add_hand_goal, without_hand_goal
@@ -23,7 +23,7 @@ CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
-def add_demonstrations(config: TrainConfig, model: OffPolicyAlgorithm, observation_space: spaces.Dict) -> str:
+def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm, observation_space: spaces.Dict) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: observation space of the training environments.
@@ -45,7 +45,7 @@ def add_demonstrations(config: TrainConfig, model: OffPolicyAlgorithm, observati
     return f"{size}, {config.demos.fraction:.1%} of each batch: {config.demos.path}"
 
 
-def _require_same_env(dataset: Dataset, config: TrainConfig) -> None:
+def _require_same_env(dataset: Dataset, config: RunConfig) -> None:
     collected_in = dataset.env_id
     env = config.env.id.rpartition(":")[2]
     if collected_in is not None and collected_in.rpartition(":")[2] != env:
@@ -66,7 +66,7 @@ def _as_in_training(trajectory: Trajectory, env: EnvConfig) -> Trajectory:
 
 
 def pretrain(
-    model: ActorCritic, config: TrainConfig, progress: TrainingProgress, interrupt_request: InterruptRequest
+    model: ActorCritic, config: RunConfig, progress: TrainingProgress, interrupt_request: InterruptRequest
 ) -> None:
     """Do ``demos.pretrain_updates`` updates by behavioural cloning, in chunks; the learning rate follows its schedule.
 

@@ -14,10 +14,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
-from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
 from rlher.training import checkpoint_folder
@@ -37,7 +37,7 @@ class TrainingSetup:
     :param checkpoint: what the run continues from.
     """
 
-    config: TrainConfig
+    config: RunConfig
     model: OffPolicyAlgorithm
     notes: list[str]
     callbacks: list[BaseCallback]
@@ -46,7 +46,7 @@ class TrainingSetup:
 
 
 @contextmanager
-def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[TrainingSetup]:
+def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
     :param checkpoint: loaded next by the trainer. It replaces the model of ``init_from`` and holds the demonstrations,
@@ -66,8 +66,8 @@ def prepare(config: TrainConfig, checkpoint: Path | None = None) -> Iterator[Tra
     config = resolve_auto_values(config, checkpoint is not None)
 
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
-    restorable = RestorableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
-    with _torch_settings(config.threads or 1), closing(restorable) as envs:
+    rebuildable = RebuildableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
+    with _torch_settings(config.threads or 1), closing(rebuildable) as envs:
         require_supported_actions(config.algo.name, envs.action_space)
         os.chdir(working_folder)  # an environment may have left it
         model = build_model(config, envs)
@@ -94,7 +94,7 @@ def _torch_settings(threads: int) -> Iterator[None]:
         th.set_flush_denormal(False)
 
 
-def _initial_model_path(config: TrainConfig) -> Path:
+def _initial_model_path(config: RunConfig) -> Path:
     """Return the model file that ``init_from`` names, which may not exist; of a run, its last model.
 
     :raises UserError: there is no such run.
@@ -108,7 +108,7 @@ def _initial_model_path(config: TrainConfig) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _model_notes(config: TrainConfig, model: OffPolicyAlgorithm) -> list[str]:
+def _model_notes(config: RunConfig, model: OffPolicyAlgorithm) -> list[str]:
     """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
     if model.compile and model.reads_only_vectors:

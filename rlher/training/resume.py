@@ -10,7 +10,7 @@ from typing import Any
 from rlher.config.assignment import set_values
 from rlher.config.key import changed_values, param_values, validate
 from rlher.config.overrides import expand_overrides
-from rlher.config.training import ResumeConfig, TrainConfig, fixed_values
+from rlher.config.training import ResumeConfig, RunConfig, fixed_values
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
@@ -29,7 +29,7 @@ from rlher.run.run_folder import (
 from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.messages import print_header
-from rlher.training.train import start_fork_server_of_run
+from rlher.training.start import start_fork_server_of_run
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
@@ -40,7 +40,7 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     """
     values = expand_overrides(overrides)
     name = values.pop("run", None)
-    logs = str(values.get("logs", TrainConfig.logs))
+    logs = str(values.get("logs", RunConfig.logs))
     trust_code = trusts_code(values)
     run = lookup.open_run(str(name), logs, trust_code) if name else lookup.open_run_to_resume(logs, trust_code)
     config = ResumeConfig(**vars(run.config), run=str(run.folder))
@@ -90,7 +90,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
             return run, trainer.train()
 
 
-def _require_allowed_changes(run: RunFolder, new_config: TrainConfig, checkpoint: Path | None) -> None:
+def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
     :param new_config: config to train. ``run.config`` is read from ``config.yaml``, which the user may have edited.

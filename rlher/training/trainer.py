@@ -1,6 +1,7 @@
 """One training run: learn, evaluate, write models, checkpoints and the result, however it ends."""
 
 import json
+from collections.abc import Callable
 from contextlib import closing, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -8,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.evaluations_csv import OnEvaluation, write_evaluations
+from rlher.evaluation.evaluations_csv import EvaluationRows, write_evaluations
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
@@ -30,25 +31,27 @@ class Trainer:
 
     :param run: run folder, which the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
-    :param on_evaluation: called with all rows after each evaluation, in place of a final evaluation.
+    :param ends_early: see :func:`~rlher.training.start.start_run`.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
-    def __init__(self, run: RunFolder, setup: TrainingSetup, on_evaluation: OnEvaluation | None = None) -> None:
+    def __init__(
+        self, run: RunFolder, setup: TrainingSetup, ends_early: Callable[[EvaluationRows], bool] | None = None
+    ) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
-        self.evaluator = Evaluator(run, setup.model, setup.start_time, on_evaluation)
+        self.evaluator = Evaluator(run, setup.model, setup.start_time, ends_early)
         self.checkpointer = Checkpointer(run, setup.model, self.evaluator)
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
         # After `restore`, only code that preserves the random number generators may run; the tracker preserves them.
         self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
-        self._has_final_evaluation = on_evaluation is None
+        self._has_final_evaluation = ends_early is None
 
     def train(self) -> RunResult:
         """Train to the end of the run and return the result.
@@ -85,7 +88,7 @@ class Trainer:
     def _reset_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
         write_evaluations(self.run.folder, self.evaluator.rows)
-        self.evaluator.write_best_model()
+        self.evaluator.best_model.write()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()

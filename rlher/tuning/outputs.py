@@ -17,7 +17,7 @@ from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flat_values, param_values
 from rlher.config.overrides import override_words
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
@@ -140,7 +140,7 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
 # ------------------------------------------------------------------------------------------- best.yaml
 
 
-def recipe_text(config: TrainConfig, comments: list[str]) -> str:
+def recipe_text(config: RunConfig, comments: list[str]) -> str:
     """Return a recipe with the values that differ from the defaults of the algorithm and the environment.
 
     :param comments: lines at the start of the recipe.

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.training.train import train_run
+from rlher.training.start import start_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
 from rlher.tuning.study_folder import RERUNS_FOLDER
@@ -96,7 +96,7 @@ class RerunRunner(TrialRunner):
 
     def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
         """Train on one seed. The score has the success rate of the last model in the final evaluation."""
-        _, result = train_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
+        _, result = start_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))
 
 

@@ -14,7 +14,7 @@ from optuna.study import Study
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import param_values
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
@@ -113,7 +113,7 @@ def _interrupt(jobs: TrialSource) -> KeyboardInterrupt:
     return KeyboardInterrupt(f"{progress}; run the same command again to resume.")
 
 
-def _params_of_study(config: TrainConfig) -> dict[str, Any]:
+def _params_of_study(config: RunConfig) -> dict[str, Any]:
     return {key: value for key, value in param_values(config).items() if key not in NOT_IN_STUDY}
 
 

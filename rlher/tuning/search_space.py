@@ -16,7 +16,7 @@ from rlher.config.algorithms import algorithms_with_key
 from rlher.config.assignment import set_value
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_mapping
 from rlher.config.key import flat_values, validate
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten
@@ -29,7 +29,7 @@ LEAF_KEYS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
 
 
-def load_space(name: str, config: TrainConfig) -> SearchSpace:
+def load_space(name: str, config: RunConfig) -> SearchSpace:
     """Return the search space, validated against the schema and widened to contain the config's own values.
 
     :param name: files of ``conf/space`` joined by ``+``, or the path of a YAML file.
@@ -48,7 +48,7 @@ def load_space(name: str, config: TrainConfig) -> SearchSpace:
     return space
 
 
-def _load_part(name: str, config: TrainConfig) -> SearchSpace:
+def _load_part(name: str, config: RunConfig) -> SearchSpace:
     """Return the distributions of one file for the config's algorithm.
 
     :raises ValueError: the file is not a search space. The functions below raise ValueError as well.
@@ -76,13 +76,13 @@ def _leaves(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return leaves
 
 
-def baseline_params(space: SearchSpace, config: TrainConfig) -> dict[str, Any]:
+def baseline_params(space: SearchSpace, config: RunConfig) -> dict[str, Any]:
     """Return the config's own values of the space's keys, as Optuna stores them: the parameters of trial 0."""
     values = _tunable_values(config)
     return {key: encode(values[key]) for key in space}
 
 
-def apply_params(config: TrainConfig, params: Mapping[str, Any]) -> TrainConfig:
+def apply_params(config: RunConfig, params: Mapping[str, Any]) -> RunConfig:
     """Return the config with a trial's parameters, validated against the schema.
 
     :raises UserError: the schema refuses a key or value.
@@ -111,7 +111,7 @@ def format_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
 
 
-def _distribution(key: str, leaf: dict[str, Any], config: TrainConfig) -> BaseDistribution:
+def _distribution(key: str, leaf: dict[str, Any], config: RunConfig) -> BaseDistribution:
     """Return a leaf's distribution, widened to contain the config's own value. The schema must accept both ends."""
     baseline_value = _baseline_value(key, config)
     if "choices" in leaf:
@@ -143,7 +143,7 @@ def _range(key: str, leaf: dict[str, Any], baseline_value: Any) -> tuple[BaseDis
     return FloatDistribution(float(low), float(high), log), [float(low), float(high)]
 
 
-def _baseline_value(key: str, config: TrainConfig) -> Any:
+def _baseline_value(key: str, config: RunConfig) -> Any:
     """Return the config's value of a key that can be tuned."""
     known = _tunable_values(config)
     if key in known:
@@ -153,7 +153,7 @@ def _baseline_value(key: str, config: TrainConfig) -> Any:
     raise ValueError(f"{key} is not a key that can be tuned{did_you_mean(key, known)}")
 
 
-def _tunable_values(config: TrainConfig) -> dict[str, Any]:
+def _tunable_values(config: RunConfig) -> dict[str, Any]:
     """Return the config's values of all keys that can be tuned, the weights of a mix included."""
     weights = dict.fromkeys((*STRATEGIES, ORIGINAL), 0.0) | (config.her.goal_mix or DEFAULT_MIX)
     values = {name: value for name, value in flat_values(config).items() if name.startswith(TUNABLE)}

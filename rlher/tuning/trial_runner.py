@@ -5,6 +5,7 @@ import itertools
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
 
-from rlher.config.training import CheckpointConfig, TrainConfig
+from rlher.config.training import CheckpointConfig, RunConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.run.result import RunResult, Status
-from rlher.training.evaluator import StopTraining
-from rlher.training.train import train_run
+from rlher.training.start import start_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
@@ -99,12 +99,8 @@ class TrialRunner:
         """
         config = self._run_config(trial, seed_offset, "trials")
 
-        def end_early(rows: EvaluationRows) -> None:
-            if self._report_to_pruner(trial, report_numbers, rows):
-                raise StopTraining
-
         try:
-            _, result = train_run(config, self.command_line, end_early)
+            _, result = start_run(config, self.command_line, partial(self._report_to_pruner, trial, report_numbers))
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()
@@ -112,7 +108,7 @@ class TrialRunner:
             raise optuna.TrialPruned
         return self._score(result)
 
-    def _run_config(self, trial: Trial, seed_offset: int, folder: str) -> TrainConfig:
+    def _run_config(self, trial: Trial, seed_offset: int, folder: str) -> RunConfig:
         """Return the baseline's config with a trial's parameters, to train in a subfolder of the study's folder."""
         config = apply_params(self.config.for_parallel_run(), trial.params)
         logs = self.folder / folder / str(trial.number)

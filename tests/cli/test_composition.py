@@ -6,7 +6,7 @@ import pytest
 
 from rlher.cli import flags
 from rlher.config.compose import compose
-from rlher.config.training import LauncherConfig
+from rlher.config.training import TrainConfig
 from rlher.jobs.sweep import distinct_runs
 
 
@@ -16,7 +16,7 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
     line = flags.parse("train", ["-m", *words])
     combinations = line.combinations()
-    runs = distinct_runs(combinations, [compose(LauncherConfig, overrides) for overrides in combinations])
+    runs = distinct_runs(combinations, [compose(TrainConfig, overrides) for overrides in combinations])
     assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]
     common = "rlher train algo=dqn env=BitFlipping-v0"
     assert [run.command_line for run in runs] == [

@@ -8,7 +8,7 @@ from rlher.analysis.grouping import POOLED_KEYS
 from rlher.analysis.loading import LABEL_KEYS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import fields_by_key, param, param_values, setting, validate
-from rlher.config.training import TrainConfig, fixed_values
+from rlher.config.training import RunConfig, fixed_values
 from rlher.core.errors import UserError
 
 
@@ -16,16 +16,16 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
     ignored = POOLED_KEYS - {*LABEL_KEYS}
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
-    assert {name for name in fields_by_key(TrainConfig) if name.startswith("eval.")} <= ignored
+    assert {name for name in fields_by_key(RunConfig) if name.startswith("eval.")} <= ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
     assert not {"env.kwargs", "n_envs", "init_from", "engine.precision"} & ignored
     assert "checkpoint.freq" in ignored, "it truncates an episode now and then, which makes no other agent"
 
 
 def test_an_experiment_leaves_out_settings() -> None:
-    fixed = fixed_values(TrainConfig(env=EnvConfig(kwargs={1: (2, 3)})))
+    fixed = fixed_values(RunConfig(env=EnvConfig(kwargs={1: (2, 3)})))
     assert fixed["env.kwargs"] == {"1": [2, 3]}
-    found = param_values(TrainConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
+    found = param_values(RunConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
     assert found["env.kwargs"] == {"a.b": {"c": 1}}
     assert {"seed", "algo.gamma", "checkpoint.freq", "eval.episodes", "engine.precision"} <= set(found)
     machine, output = {"device", "threads", "vec_env", "engine.compile"}, {"logs", "json", "tensorboard", "progress"}

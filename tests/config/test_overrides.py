@@ -9,7 +9,7 @@ from rlher.cli.commands import COMMANDS
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.overrides import expand_overrides, override_text
-from rlher.config.training import LauncherConfig, TrainConfig
+from rlher.config.training import RunConfig, TrainConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import dump_yaml
 from rlher.run import run_folder
@@ -61,7 +61,7 @@ def test_a_section_takes_a_mapping_of_its_keys() -> None:
     assert (config.eval.freq, config.her.n_steps, config.her.n_sampled_goal) == (3, 2, 4)
     assert config.env.relay.distance == 0.5
     line = parse("train", ["-m", "her={n_steps: 2},{n_steps: 3}"])
-    sweep = [compose(LauncherConfig, overrides) for overrides in line.combinations()]
+    sweep = [compose(TrainConfig, overrides) for overrides in line.combinations()]
     assert [config.her.n_steps for config in sweep] == [2, 3]
 
 
@@ -87,11 +87,11 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     assert config.her.goal_mix == expected
     choices = {"algo": "td3", "env": "FetchSlide-v4"}
     keys = {f"her.{key}": value for key, value in nested.items()}
-    assert compose(TrainConfig, choices | keys).her.goal_mix == expected, "in Python"
+    assert compose(RunConfig, choices | keys).her.goal_mix == expected, "in Python"
     Path("mine.yaml").write_text(dump_yaml({"her": nested}))
-    run = run_folder.create(compose(TrainConfig, choices), TrainConfig(), "")
+    run = run_folder.create(compose(RunConfig, choices), RunConfig(), "")
     assert resume_config({"run": str(run.folder), **keys}).her.goal_mix == expected, "a resumed run"
-    in_file = compose(TrainConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
+    in_file = compose(RunConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
     assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 
 
@@ -107,12 +107,12 @@ def test_trust_may_be_given_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("id: Mine-v0\nwrappers: ['mine:Wrapper']\n")
     overrides = {"algo": "sac", "env": "mine.yaml", "trust_code": "true"}
-    assert compose(TrainConfig, overrides).env.wrappers == ["mine:Wrapper"]
+    assert compose(RunConfig, overrides).env.wrappers == ["mine:Wrapper"]
 
 
 def test_a_number_of_steps_has_no_plus() -> None:
     with pytest.raises(UserError, match="total_timesteps"):
-        compose(TrainConfig, {"algo": "sac", "env": "FetchReach-v4", "total_timesteps": "+50"})
+        compose(RunConfig, {"algo": "sac", "env": "FetchReach-v4", "total_timesteps": "+50"})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from same_run import differences
 import rlher as api
 from rlher.cli.flags import parse
 from rlher.config.compose import compose
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.config.trust import UntrustedCode
 from rlher.core.errors import UserError
 from rlher.run import lookup
@@ -101,11 +101,11 @@ def test_the_controller_succeeds(rlher, workspace: Path) -> None:
 
 def test_a_sweep_takes_algorithms_and_classes_that_extend_one(workspace: Path) -> None:
     line = parse("train", ["-m", "algo=td3,my_code:SmoothSAC"])
-    configs = [compose(TrainConfig, overrides) for overrides in line.combinations()]
+    configs = [compose(RunConfig, overrides) for overrides in line.combinations()]
     found = [(config.algo.name, config.algo.model_class) for config in configs]
     assert found == [("td3", None), ("sac", "my_code:SmoothSAC")]
     with pytest.raises(UserError):
-        compose(TrainConfig, {"algo": "my_code:Relative"})
+        compose(RunConfig, {"algo": "my_code:Relative"})
 
 
 def test_own_losses_are_used_with_an_own_features_extractor(workspace: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_own_extractor_is_used_for_predictions(workspace: Path) -> None:
     source = "class Own(CombinedExtractor):\n    def forward(self, obs):\n        return 2 * super().forward(obs)\n"
     name = own_module(f"from stable_baselines3.common.torch_layers import CombinedExtractor\n\n{source}") + ":Own"
     overrides = {"algo": "sac", "env": "FetchReach-v4", "algo.policy_kwargs.features_extractor_class": name}
-    with prepare(compose(TrainConfig, overrides)) as setup:
+    with prepare(compose(RunConfig, overrides)) as setup:
         observation = setup.model.env.reset()
         expected = setup.model.policy.predict(observation, deterministic=True)[0]
         assert setup.model.predict(observation, deterministic=True)[0] == pytest.approx(expected, abs=1e-6)

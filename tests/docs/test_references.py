@@ -14,7 +14,7 @@ import rlher
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.key import fields_by_key
-from rlher.config.training import all_train_fields
+from rlher.config.training import all_run_fields
 from rlher.config.tuning import OptimizeConfig
 from tests.support.documents import NAMES, ROOT, prose
 
@@ -94,7 +94,7 @@ def test_the_keys_that_may_change_when_a_run_is_resumed_are_listed() -> None:
     listed = (
         (ROOT / "docs/guide/resume.md").read_text().partition("## What may change")[2].partition("Any other change")[0]
     )
-    fields = all_train_fields().items()
+    fields = all_run_fields().items()
     settings = {key for key, field in fields if not field.metadata["is_param"]} - {"recipe"}
     changeable = settings | {key for key, field in fields if field.metadata.get("changeable_on_resume")}
     assert set(re.findall(r"`([a-z_.]+)`", listed)) - {"config.yaml"} == changeable

@@ -10,7 +10,7 @@ from rlher.algos.build_model import build_model
 from rlher.algos.exploration import sample_relay_goals
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig, RelayConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import EngineConfig, RunConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.envs.relay import RelayGoals
@@ -122,7 +122,7 @@ def test_the_hand_is_sent_to_an_object_that_is_far():
 def test_sub_goals_choose_actions_and_are_not_stored():
     env = EnvConfig(id="PlanePush-v0", success_key="is_success", reward_range=[-1.0, 0.0], relay=RELAY)
     algo = ALGORITHMS["ddpg"].config(name="ddpg", learning_starts=0, gradient_steps=1, batch_size=8, net_arch=[8])
-    config = TrainConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
+    config = RunConfig(algo=algo, env=env, device="cpu", engine=EngineConfig(overlap=False))
     model = build_model(config, make_vec_env(env, n_envs=2))
     shown = []
     predict = model.predict

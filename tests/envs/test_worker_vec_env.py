@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.core.workers import WorkerLost
-from rlher.envs.restorable_vec_env import RestorableVecEnv
+from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.training import preparation
 from rlher.training.checkpointer import NOT_REPEATABLE
@@ -38,20 +38,20 @@ NO_ACTIONS = np.zeros((2, 1), dtype=np.float32)
 
 
 @pytest.fixture
-def restorable() -> Iterator[Callable[..., RestorableVecEnv]]:
+def rebuildable() -> Iterator[Callable[..., RebuildableVecEnv]]:
     """Build environments that can be built again, and reset them; they are closed after the test."""
     with ExitStack() as stack:
 
-        def make(config: EnvConfig, n_envs: int = 2, seed: int = 0) -> RestorableVecEnv:
+        def make(config: EnvConfig, n_envs: int = 2, seed: int = 0) -> RebuildableVecEnv:
             build = partial(make_vec_env, config, n_envs, vec_env="subproc")
-            envs = stack.enter_context(closing(RestorableVecEnv(build, seed, config.max_restarts)))
+            envs = stack.enter_context(closing(RebuildableVecEnv(build, seed, config.max_restarts)))
             envs.reset()
             return envs
 
         yield make
 
 
-def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -> tuple[WorkerLost, dict]:
+def lose_and_rebuild(envs: RebuildableVecEnv, actions: np.ndarray = NO_ACTIONS) -> tuple[WorkerLost, dict]:
     """Take a step in which a worker is lost; return the loss, and the observations of the new environments."""
     with pytest.raises(WorkerLost) as lost:
         envs.step(actions)
@@ -68,10 +68,10 @@ def lose_and_rebuild(envs: RestorableVecEnv, actions: np.ndarray = NO_ACTIONS) -
     ],
 )
 def test_all_environments_are_built_again_if_a_worker_is_lost(
-    restorable, tmp_path, monkeypatch, capfd, how, reason, cores
+    rebuildable, tmp_path, monkeypatch, capfd, how, reason, cores
 ):
     monkeypatch.setattr("rlher.envs.vec_env.available_cores", lambda: cores)
-    envs = restorable(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
+    envs = rebuildable(failing_worker(how, tmp_path, {"step_timeout": 1.0} if how == "hang" else {}), 3)
     assert len(envs.unwrapped.workers) == cores
     actions = np.zeros((3, 1), dtype=np.float32)
     before = [envs.step(actions)[0] for _ in range(2)][-1]
@@ -99,26 +99,26 @@ def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp
     assert set(multiprocessing.active_children()) <= before
 
 
-def test_a_run_with_the_same_losses_repeats_itself(restorable, tmp_path):
+def test_a_run_with_the_same_losses_repeats_itself(rebuildable, tmp_path):
     starts = []
     for number in range(2):
         (marks := tmp_path / str(number)).mkdir()
-        envs = restorable(failing_worker("exit", marks, times=8, at=1), seed=3)
+        envs = rebuildable(failing_worker("exit", marks, times=8, at=1), seed=3)
         starts.append(np.stack([lose_and_rebuild(envs)[1]["desired_goal"][:, 0] for _ in range(4)]))
     assert (starts[0] == starts[1]).all()
     assert len(np.unique(starts[0])) == 8, "every restart has another start"
 
 
-def test_more_than_max_restarts_in_a_row_is_a_fault(restorable, tmp_path):
-    envs = restorable(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
+def test_more_than_max_restarts_in_a_row_is_a_fault(rebuildable, tmp_path):
+    envs = rebuildable(failing_worker("exit", tmp_path, {"max_restarts": 2}, times=100, at=1))
     for _ in range(2):
         lose_and_rebuild(envs)
     with pytest.raises(RunError, match=r"FailingWorker-v0.*exit status 7.*2 restarts"):
         lose_and_rebuild(envs)
 
 
-def test_a_finished_episode_resets_the_count_of_restarts(restorable):
-    envs = restorable(hostile("LineEnv", max_restarts=1), 1)
+def test_a_finished_episode_resets_the_count_of_restarts(rebuildable):
+    envs = rebuildable(hostile("LineEnv", max_restarts=1), 1)
     for _ in range(4):
         os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
         lose_and_rebuild(envs, NO_ACTIONS[:1])
@@ -136,7 +136,7 @@ def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_repla
             os.kill(envs.workers[0].process.pid, signal.SIGKILL)
         return envs
 
-    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs:
+    with closing(RebuildableVecEnv(build, 0, max_restarts=3)) as envs:
         os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
         assert envs.reset()["observation"].shape == (2, 1)
         assert (envs.restarts.total, envs.build_number) == (1, 1)
@@ -151,7 +151,7 @@ def test_episodes_that_are_repeated_do_not_reset_the_count_of_restarts():
         envs.step_wait = Mock(wraps=envs.step_wait, side_effect=[*[DEFAULT] * 50, WorkerLost("its process died")])
         return envs
 
-    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs, pytest.raises(RunError, match="3 restarts"):
+    with closing(RebuildableVecEnv(build, 0, max_restarts=3)) as envs, pytest.raises(RunError, match="3 restarts"):
         envs.rebuild(build_number=1, actions=[NO_ACTIONS] * 60)
 
 
@@ -165,7 +165,7 @@ def test_a_worker_lost_while_environments_are_built_again_is_another_restart():
             os.kill(envs.workers[0].process.pid, signal.SIGKILL)
         return envs
 
-    with closing(RestorableVecEnv(build, 0, max_restarts=3)) as envs:
+    with closing(RebuildableVecEnv(build, 0, max_restarts=3)) as envs:
         envs.reset()
         envs.rebuild()  # as for a checkpoint
         assert (envs.restarts.total, envs.build_number) == (2, 3)

@@ -14,7 +14,7 @@ import pytest
 from hostile_envs import FailingWorker, LineEnv
 from same_run import differences
 
-from rlher.config.training import EvalConfig, TrainConfig
+from rlher.config.training import EvalConfig, RunConfig
 from rlher.training import auto_values
 from tests.conftest import TINY
 
@@ -118,15 +118,15 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
 @pytest.mark.parametrize(
     ("config", "available", "expected"),
     [
-        (TrainConfig(), 2, 2),
-        (TrainConfig(), 1, 0),
-        (TrainConfig(), 64, auto_values.MAX_EVAL_WORKERS),
-        (TrainConfig(threads=1), 2, 0),
-        (TrainConfig(threads=1, n_envs=2), 2, 0),
-        (TrainConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
-        (TrainConfig(eval=EvalConfig(workers=0)), 2, 0),
+        (RunConfig(), 2, 2),
+        (RunConfig(), 1, 0),
+        (RunConfig(), 64, auto_values.MAX_EVAL_WORKERS),
+        (RunConfig(threads=1), 2, 0),
+        (RunConfig(threads=1, n_envs=2), 2, 0),
+        (RunConfig(threads=1, eval=EvalConfig(workers=3)), 2, 3),
+        (RunConfig(eval=EvalConfig(workers=0)), 2, 0),
     ],
 )
-def test_the_default_number_of_processes(monkeypatch, config: TrainConfig, available: int, expected: int) -> None:
+def test_the_default_number_of_processes(monkeypatch, config: RunConfig, available: int, expected: int) -> None:
     monkeypatch.setattr(auto_values, "available_cores", lambda: available)
     assert auto_values.resolve_auto_values(config).eval.workers == expected

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from rlher.algos import ALGORITHMS
 from rlher.algos.build_model import build_inference_model
 from rlher.config.environment import EnvConfig
-from rlher.config.training import NormalizeConfig, TrainConfig
+from rlher.config.training import NormalizeConfig, RunConfig
 from rlher.envs.make import make_env
 from rlher.evaluation.agents import make_policy
 from rlher.export.onnx_policy import load_onnx, write_onnx
@@ -33,7 +33,7 @@ def test_actions_are_those_of_torch(algo: str, env_config: EnvConfig, normalized
     generator, env = np.random.default_rng(0), make_env(env_config)
     venv = DummyVecEnv([lambda: env])
     normalize = NormalizeConfig(enabled=normalized, clip=4.0)
-    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo), env=env_config, normalize=normalize)
+    config = RunConfig(algo=ALGORITHMS[algo].config(name=algo), env=env_config, normalize=normalize)
     model = build_inference_model(config, venv, "cpu")
     if (normalizer := model.normalizer) is not None:
         normalizer.mean.copy_(th.from_numpy(generator.normal(size=normalizer.mean.shape)))

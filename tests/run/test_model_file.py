@@ -13,7 +13,7 @@ from stable_baselines3 import SAC
 from rlher.algos.build_model import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
+from rlher.config.training import EngineConfig, NormalizeConfig, RunConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import MAX_COMPRESSION
 from rlher.envs.vec_env import make_vec_env
@@ -27,7 +27,7 @@ ENV = EnvConfig(
     success_reward=0.0,
 )
 ALGO = SACConfig(name="sac", net_arch=[8], learning_starts=10, gradient_steps=1, batch_size=8)
-CONFIG = TrainConfig(algo=ALGO, env=ENV, device="cpu", engine=EngineConfig(overlap=False))
+CONFIG = RunConfig(algo=ALGO, env=ENV, device="cpu", engine=EngineConfig(overlap=False))
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ import pytest
 
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.writing import atomic_write, write_text
 from rlher.run import lookup, run_folder
 
 
-def config(logs: Path, env: EnvConfig | None = None) -> TrainConfig:
-    return TrainConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
+def config(logs: Path, env: EnvConfig | None = None) -> RunConfig:
+    return RunConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
 
 
 def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:

@@ -8,7 +8,7 @@ from rlher import HerReplayBuffer
 from rlher.algos import ALGORITHMS
 from rlher.algos.build_model import build_model
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
+from rlher.config.training import EngineConfig, NormalizeConfig, RunConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec_env import make_vec_env
 
@@ -55,7 +55,7 @@ def from_config(name, n_envs=1, normalize=None, **keys):
     small = {"learning_starts": 5, "gradient_steps": 1, "batch_size": 8, "net_arch": [8]}
     algo = ALGORITHMS[name].config(name=name, **small | keys)
     engine, normalize = EngineConfig(overlap=False), normalize or NormalizeConfig()
-    config = TrainConfig(algo=algo, env=env, device="cpu", engine=engine, normalize=normalize)
+    config = RunConfig(algo=algo, env=env, device="cpu", engine=engine, normalize=normalize)
     return build_model(config, make_vec_env(env, n_envs=n_envs))
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.training import EngineConfig, TrainConfig
+from rlher.config.training import EngineConfig, RunConfig
 from rlher.training import auto_values
 from rlher.training.auto_values import resolve_auto_values
 
 
 def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_values, "available_cores", lambda: 2)
-    config = TrainConfig(
+    config = RunConfig(
         algo=SACConfig(name="sac"),
         env=EnvConfig(max_episode_steps=3001, action_repeat=5),
         engine=EngineConfig(precision="float32"),
@@ -32,7 +32,7 @@ def test_open_values_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_without_steps_may_be_made_longer() -> None:
-    config = TrainConfig(algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=50), total_timesteps=0)
+    config = RunConfig(algo=SACConfig(name="sac"), env=EnvConfig(max_episode_steps=50), total_timesteps=0)
     resolved = resolve_auto_values(config)
     assert (resolved.algo.learning_starts, resolved.eval.freq) == (50, 5000)
 
@@ -65,7 +65,7 @@ LARGE_CRITIC = replace(LARGE, net_arch={"pi": [64], "qf": [512, 512]})
 def test_threads_follow_from_width_batch_and_cores(monkeypatch, algo, cores: int, keys: dict, expected) -> None:
     """On two cores, a single environment stays in the main process if updates are large enough for both cores."""
     monkeypatch.setattr(auto_values, "available_cores", lambda: cores)
-    resolved = resolve_auto_values(TrainConfig(algo=algo, **keys))
+    resolved = resolve_auto_values(RunConfig(algo=algo, **keys))
     assert (resolved.threads, resolved.vec_env) == expected
     assert resolved.engine.overlap == ("engine" not in keys)
 
@@ -85,7 +85,7 @@ def test_compilation_depends_on_updates_and_compiler(
 ) -> None:
     monkeypatch.setattr(auto_values.shutil, "which", lambda program: compiler)
     algo = SACConfig("sac", learning_starts=0, train_freq=train_freq, gradient_steps=gradient_steps)
-    config = TrainConfig(
+    config = RunConfig(
         algo=algo, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(mode), total_timesteps=20_050, threads=1
     )
     assert resolve_auto_values(config).engine.compile == expected
@@ -97,7 +97,7 @@ def test_compilation_depends_on_updates_and_compiler(
 )
 def test_a_given_precision_is_kept(monkeypatch, mode, is_faster, expected) -> None:
     monkeypatch.setattr(auto_values, "is_bf16_faster", lambda *arguments: is_faster)
-    config = TrainConfig(
+    config = RunConfig(
         algo=SMALL, env=EnvConfig(max_episode_steps=50), engine=EngineConfig(precision=mode), device="cpu"
     )
     assert resolve_auto_values(config).engine.precision == expected

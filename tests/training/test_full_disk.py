@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from same_run import differences
 
-from rlher.training.evaluator import Evaluator
+from rlher.training.best_model import BestModel
 from tests.conftest import TINY, mounted
 from tests.support.tiers import slow_except
 
@@ -112,16 +112,16 @@ def test_nothing_is_said_if_the_reader_of_stdout_has_ended(tmp_path: Path) -> No
 @pytest.mark.parametrize("call", slow_except([3], [1, 2, 3]))
 def test_a_best_model_that_cannot_be_written_fails_the_run(rlher, monkeypatch, call: int) -> None:
     """It is resumed exactly, whether that happens in an evaluation or, with the last call, in the end."""
-    calls, write = [], Evaluator.write_best_model
+    calls, write = [], BestModel.write
 
-    def refusing(self: Evaluator) -> None:
+    def refusing(self: BestModel) -> None:
         calls.append(self)
         if len(calls) == call:
             raise OSError(28, "No space left on device")
         write(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Evaluator, "write_best_model", refusing)
+        patch.setattr(BestModel, "write", refusing)
         assert rlher(*RUN).code == 1
     folder = Path("logs/dqn/BitFlipping-v0_1")
     assert json.loads((folder / "result.json").read_text())["status"] == "failed"

@@ -13,7 +13,7 @@ from rlher.algos.sac import SAC
 from rlher.config.algorithms import DQNConfig, SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import EngineConfig, NormalizeConfig, TrainConfig
+from rlher.config.training import EngineConfig, NormalizeConfig, RunConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.training.preparation import prepare
@@ -34,7 +34,7 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
     policy = {"net_arch": [8]}
     trained = stable_baselines3.DQN("MultiInputPolicy", make_env(env), policy_kwargs=policy, buffer_size=10, seed=5)
     trained.save(path := tmp_path / "sb3.zip")
-    config = TrainConfig(algo=DQNConfig(name="dqn", **policy), env=env, normalize=plain, init_from=str(path))
+    config = RunConfig(algo=DQNConfig(name="dqn", **policy), env=env, normalize=plain, init_from=str(path))
     with prepare(config) as setup:
         weights = setup.model.policy.state_dict()
     for name, tensor in trained.policy.state_dict().items():
@@ -53,8 +53,8 @@ def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
 LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:LearntFeatures"}
 
 
-def learnt_features_config() -> TrainConfig:
-    return TrainConfig(
+def learnt_features_config() -> RunConfig:
+    return RunConfig(
         algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
         env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4, "continuous": True}),
         engine=EngineConfig(compile="on", precision="bf16", overlap=True),
@@ -84,7 +84,7 @@ def test_learnt_features_have_the_options_of_the_fast_update() -> None:
 
 
 def test_the_printed_size_is_about_that_of_the_full_buffer() -> None:
-    config = TrainConfig(
+    config = RunConfig(
         algo=DQNConfig(name="dqn", buffer_size=500, learning_starts=600),
         env=EnvConfig("BitFlipping-v0", kwargs={"n_bits": 25}),
         total_timesteps=600,

@@ -25,7 +25,7 @@ from gymnasium import spaces
 from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.console import printed_warnings
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import read_json_or_empty
@@ -574,7 +574,7 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlh
 
 
 def test_a_checkpoint_from_before_a_metric_was_added() -> None:
-    evaluations = Evaluator(run_folder.RunFolder(Path(), TrainConfig()), Mock(), 0.0)
+    evaluations = Evaluator(run_folder.RunFolder(Path(), RunConfig()), Mock(), 0.0)
     evaluations.load_state_dict(
         {"rows": [{"timesteps": 70, "success_rate": 0.5, "mean_reward": -9.0}], "next": 140, "elapsed": 1.0}
     )

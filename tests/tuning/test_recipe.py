@@ -4,16 +4,16 @@ import yaml
 
 from rlher.config.algorithms import DQNConfig
 from rlher.config.her import HerConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.tuning.outputs import recipe_text
 from tests.support.small_search import bit_flipping
 
 
-def dqn(n_bits: int) -> TrainConfig:
-    return TrainConfig(algo=DQNConfig(name="dqn"), env=bit_flipping(n_bits), her=HerConfig(n_sampled_goal=7))
+def dqn(n_bits: int) -> RunConfig:
+    return RunConfig(algo=DQNConfig(name="dqn"), env=bit_flipping(n_bits), her=HerConfig(n_sampled_goal=7))
 
 
-def written(config: TrainConfig) -> dict:
+def written(config: RunConfig) -> dict:
     return yaml.safe_load(recipe_text(config, ["a comment"]))
 
 

@@ -7,19 +7,19 @@ import optuna
 import pytest
 
 from rlher.config.algorithms import ALGORITHMS, DQNConfig
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.her.strategies import DEFAULT_MIX
 from rlher.tuning.search_space import apply_params, baseline_params, decode, load_space
 
 
-def dqn() -> TrainConfig:
-    return TrainConfig(algo=DQNConfig(name="dqn"))
+def dqn() -> RunConfig:
+    return RunConfig(algo=DQNConfig(name="dqn"))
 
 
 @pytest.mark.parametrize(("name", "algo"), [*(("her_wide+algo", algo) for algo in ALGORITHMS), ("her+algo", "dqn")])
 def test_every_space_fits_every_algorithm(name: str, algo: str) -> None:
-    config = TrainConfig(algo=ALGORITHMS[algo].config(name=algo))
+    config = RunConfig(algo=ALGORITHMS[algo].config(name=algo))
     space = load_space(name, config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.enqueue_trial(baseline_params(space, config))

@@ -172,11 +172,11 @@ def _write_study() -> None:
 
 def _read_space() -> int:
     from rlher.config.algorithms import DQNConfig
-    from rlher.config.training import TrainConfig
+    from rlher.config.training import RunConfig
     from rlher.tuning.search_space import load_space
 
     with _print_errors(UserError, OSError):
-        load_space("space.yaml", TrainConfig(algo=DQNConfig(name="dqn")))
+        load_space("space.yaml", RunConfig(algo=DQNConfig(name="dqn")))
     return 0
 
 

@@ -5,11 +5,12 @@ start the server before they import torch, and both import at the same time.
 """
 
 import shutil
+from collections.abc import Callable
 
-from rlher.config.training import TrainConfig
+from rlher.config.training import RunConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.evaluation.evaluations_csv import OnEvaluation
+from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
@@ -25,14 +26,14 @@ def start_fork_server_of_run(threads: int | None) -> None:
         start_fork_server(WORKER_MODULES)
 
 
-def train_run(
-    config: TrainConfig, command_line: str, on_evaluation: OnEvaluation | None = None
+def start_run(
+    config: RunConfig, command_line: str, ends_early: Callable[[EvaluationRows], bool] | None = None
 ) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.
-    :param on_evaluation: called with all rows after each evaluation; it may raise
-        :class:`~rlher.training.evaluator.StopTraining`. Such a run has no final evaluation.
+    :param ends_early: called with all rows after each evaluation; returns whether the run ends now, with the status
+        ``"stopped"``. A run with this function has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.train`.
     """
@@ -44,7 +45,7 @@ def train_run(
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                trainer = Trainer(run, setup, on_evaluation)
+                trainer = Trainer(run, setup, ends_early)
                 print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)

@@ -11,7 +11,7 @@ from rlher.envs.restart_limit import RestartLimit
 from rlher.envs.vec_env import seed_envs
 
 
-class RestorableVecEnv(VecEnvWrapper):
+class RebuildableVecEnv(VecEnvWrapper):
     """Rebuilds its environments from known seeds, and repeats actions to return to a point within an episode.
 
     Recorded actions are repeated because few environments can save their state.
