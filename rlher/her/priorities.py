@@ -186,7 +186,7 @@ class EnergyPriority(Priority):
         self.floor = floor
         self.height = height
         self.step_seconds = step_seconds
-        # For each slot of an episode: the energy, and the id of the episode's last transition when it was computed.
+        # For each episode: its energy, and the id of the episode's last transition when it was computed.
         self.energy = np.zeros(len(storage.episode_first_id))
         self.computed_until = np.full(len(storage.episode_first_id), -1)
 

@@ -193,7 +193,7 @@ class RewardAndDone:
         hindsight, off-policy n-step returns are biased (arXiv:2102.12962), so ``n_steps`` should be small.
 
         :param ids: (n,) ids of the first transitions of the returns.
-        :param episodes: (n,) slots of the episodes.
+        :param episodes: (n,) episodes of the transitions.
         :param goals, n_original_goals: as in :meth:`compute`.
         :param gamma: discount.
         """

@@ -16,12 +16,13 @@ together, so their newest transitions have the same number. Transition n of envi
 transitions of an episode have consecutive ids.
 
 The *position* of a transition in the arrays is ``e * capacity + n % capacity``. Transition n of the demonstrations is
-behind the rings, at ``n_envs * capacity + n``. Episodes have slots in arrays of their own, in the same way. The n-th
-episode of an environment, counted from 0, has the slot ``e * capacity + n % capacity``. The slot of a demonstration is
-the position of its first transition.
+behind the rings, at ``n_envs * capacity + n``.
+
+An *episode* is given by its index in the arrays ``episode_…``. The n-th episode of environment e, counted from 0, has
+the index ``e * capacity + n % capacity``. The index of a demonstration is the position of its first transition.
 
 For example, one environment with a capacity of 3 has played episodes of 2, 1 and 2 transitions. Transitions 3 and 4
-have overwritten the transitions of episode 0. The next episode will get the slot 0::
+have overwritten the transitions of episode 0. The next episode will get the index 0::
 
     position        0  1  2                       episode            0  1  2
     transition      3  4  2                       episode_first_id   -  2  3
@@ -102,7 +103,7 @@ class Storage:
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
     :ivar added_per_env: number of transitions that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
-    :ivar newest_episode: for each environment, slot of its newest episode.
+    :ivar newest_episode: for each environment, its newest episode.
     :ivar rows: by position, packed rows.
     :ivar next_achieved: by position, goals achieved after the transition.
     :ivar episode_first_id: for each episode, id of its oldest stored transition.
@@ -188,7 +189,7 @@ class Storage:
             self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
 
         if not self.is_running[env]:
-            # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next slot is free.
+            # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next index is free.
             self.newest_episode[env] = start + (self.newest_episode[env] - start + 1) % self.capacity
             self.episode_first_id[self.newest_episode[env]] = new_id
             self.is_running[env] = True

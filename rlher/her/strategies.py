@@ -42,7 +42,7 @@ class GoalRequest:
     """Input of a strategy: n transitions that need a new goal.
 
     :param ids: (n,) ids of the transitions.
-    :param episodes: (n,) slots of their episodes.
+    :param episodes: (n,) their episodes, see :mod:`rlher.her.storage`.
     :param storage: all stored transitions.
     :param rng: the buffer's generator.
     :param gamma: the buffer's discount.
