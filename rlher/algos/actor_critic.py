@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import CriticEnsemble, running_statistics
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, GradientStep, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -28,8 +28,8 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_ensemble: CriticEnsemble
     target_critic_ensemble: CriticEnsemble
     actor_params: list[th.Tensor]
-    fused_actor_optimizer: FusedOptimizer
-    fused_critic_optimizer: FusedOptimizer
+    critic_step: GradientStep
+    actor_step: GradientStep
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -52,44 +52,32 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the batched critics, the fused optimizers, and the functions that compute gradients."""
+        """Set the batched critics, the optimizers, and the gradient steps of critics and actor."""
         self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
         self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
         self.running_statistics = running_statistics(self.critic, self.critic_target)
         self.actor_params = list(self.actor.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.fused_critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
-        self.fused_actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        self.critic_grad_fn = self.compile_if_enabled(self._critic_gradients)
-        self.actor_grad_fn = self.compile_if_enabled(self._actor_gradients)
+        critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
+        actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
+        critics, compiles = self.critic_ensemble, self.compiles_losses
+        self.critic_step = GradientStep(self.critic_loss, critics.learnt, critic_optimizer, critics.unstack, compiles)
+        self.actor_step = GradientStep(self.actor_and_bc_loss, self.actor_params, actor_optimizer, compile=compiles)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors, gradients = self.critic_grad_fn(batch)
-        self.fused_critic_optimizer.step(self.critic_ensemble.unstack(gradients))
+        loss, errors = self.critic_step(batch)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        losses, gradients = self.actor_grad_fn(batch)  # `_actor_gradients`, perhaps compiled
-        self.fused_actor_optimizer.step(gradients)
+        losses: LoggedValues = self.actor_step(batch)[1]
         return losses
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
         polyak_update(self.critic_ensemble.tensors, self.target_critic_ensemble.tensors, self.tau)
         polyak_update(*self.running_statistics, tau=1.0)
-
-    def _critic_gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, tuple[th.Tensor, ...]]:
-        loss, errors = self.critic_loss(batch)
-        return loss.detach(), errors.detach(), th.autograd.grad(loss, self.critic_ensemble.learnt)
-
-    def _actor_gradients(self, batch: UpdateBatch) -> tuple[LoggedValues, tuple[th.Tensor, ...]]:
-        loss, logged = self.actor_loss(batch)
-        losses: LoggedValues = {"actor_loss": loss.detach()} | {name: value.detach() for name, value in logged.items()}
-        if batch.demonstrations is not None:
-            loss, losses["bc_loss"] = self._add_bc_loss(loss, *batch.demonstrations)
-        return losses, th.autograd.grad(loss, self.actor_params)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
@@ -137,10 +125,19 @@ class ActorCritic(OffPolicyAlgorithm):
             distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
             loss = distances.mean()
             # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
-            self.fused_actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
+            self.actor_step.optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
-    def _add_bc_loss(self, loss: th.Tensor, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the actor's loss plus ``bc_weight`` times the cloning loss, and the cloning loss.
+    def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
+        """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""
+        loss, logged = self.actor_loss(batch)
+        losses: LoggedValues = {"actor_loss": loss, **logged}
+        if batch.demonstrations is not None:
+            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.demonstrations)
+            loss = loss + self.bc_weight * bc_loss
+        return loss, losses
+
+    def bc_loss(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
+        """Return the cloning loss of demonstrations.
 
         ``q_filter`` leaves out demonstrated actions unless the critics value them more than the actor's actions.
         """
@@ -148,8 +145,7 @@ class ActorCritic(OffPolicyAlgorithm):
         if self.q_filter:
             is_better = self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, actor_actions)
             distances = distances * is_better
-        bc_loss = distances.mean()
-        return loss + self.bc_weight * bc_loss, bc_loss.detach()
+        return distances.mean()
 
     def _squared_distances(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the (n, 1) squared distances between ``actions`` and the actor's actions, and the actor's actions."""

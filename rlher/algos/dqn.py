@@ -1,5 +1,7 @@
 """Deep Q-network."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import stable_baselines3
 import torch as th
@@ -8,7 +10,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer
+from rlher.algos.optimizer_steps import FusedOptimizer, GradientStep
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -16,16 +18,15 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def setup_update(self) -> None:
-        """Set the fused optimizer of the Q network, and the function that computes gradients."""
-        self.q_net_params = list(self.q_net.parameters())
+        """Set the optimizer, and the gradient step of the Q network."""
+        params = list(self.q_net.parameters())
         self.optimizers = [self.policy.optimizer]
-        self.fused_optimizer = FusedOptimizer(self.policy.optimizer, self.q_net_params)
-        self.grad_fn = self.compile_if_enabled(self._gradients)
+        optimizer = FusedOptimizer(self.policy.optimizer, params)
+        self.gradient_step = GradientStep(self.loss, params, optimizer, self._clip, self.compiles_losses)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors, gradients = self.grad_fn(batch)
-        self.fused_optimizer.step(gradients)
+        loss, errors = self.gradient_step(batch)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
@@ -39,20 +40,13 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         values = values.gather(1, batch.actions.long())
         return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
-    def _gradients(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor, list[th.Tensor]]:
-        loss, errors = self.loss(batch)
-        gradients = th.autograd.grad(loss, self.q_net_params)
-        return loss.detach(), errors.detach(), clip_gradients(gradients, self.max_grad_norm)
+    def _clip(self, gradients: Sequence[th.Tensor]) -> list[th.Tensor]:
+        """Return gradients scaled to a total norm of at most ``max_grad_norm``."""
+        scale = (self.max_grad_norm / (th.nn.utils.get_total_norm(gradients) + 1e-6)).clamp(max=1.0)
+        return list(th._foreach_mul(list(gradients), scale))
 
     def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""
         if not deterministic and np.random.rand() < self.exploration_rate:
             return th.as_tensor(np.array([self.action_space.sample() for _ in obs]))
         return self.q_net.q_net(self.features(self.q_net, obs)).argmax(dim=1)
-
-
-def clip_gradients(gradients: tuple[th.Tensor, ...], max_norm: float) -> list[th.Tensor]:
-    """Return gradients scaled to a total norm of at most ``max_norm``, as ``clip_grad_norm_`` does in place."""
-    norm = th.stack([gradient.norm() for gradient in gradients]).norm()
-    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-    return [gradient * scale for gradient in gradients]

@@ -21,7 +21,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs, Rol
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from rlher.algos.compilation import compile_with_fallback, skip_compiler_import
+from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
 from rlher.algos.networks import depends_on_training_mode, make_join_fn, vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
@@ -380,12 +380,10 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Return values of the target network, clamped to ``target_q_bounds``."""
         return values if self.target_q_bounds is None else values.clamp(*self.target_q_bounds)
 
-    def compile_if_enabled(self, function: Callable) -> Callable:
-        """Return ``function``, compiled if ``compile`` is set; it must change nothing in place.
-
-        Features extractors are not compiled. With images, torch would compile parts of them again and again.
-        """
-        return compile_with_fallback(function) if self.compile and self.reads_only_vectors else function
+    @property
+    def compiles_losses(self) -> bool:
+        """Whether losses are compiled. Of extractors for images, torch would compile parts again and again."""
+        return self.compile and self.reads_only_vectors
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:

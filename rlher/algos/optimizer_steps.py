@@ -1,8 +1,14 @@
-"""Optimizer steps and target updates, each in one call for all parameters."""
+"""Gradients, optimizer steps and target updates, each in one call for all parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch as th
+
+from rlher.algos.compilation import compile_with_fallback
+from rlher.algos.update_batch import UpdateBatch
+
+Gradients = Sequence[th.Tensor]
 
 
 class FusedOptimizer:
@@ -50,6 +56,46 @@ class FusedOptimizer:
             averages = {name: th.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
             state.update({"step": th.zeros(()), **averages})
         return state
+
+
+class GradientStep:
+    """Takes steps of an optimizer along the gradient of a loss.
+
+    :param loss_fn: function of a batch that returns a scalar loss, and further results: a tensor, or tensors by name.
+        It changes nothing in place.
+    :param weights: tensors by which the loss is differentiated.
+    :param optimizer: optimizer of the parameters that belong to the weights.
+    :param convert: function from gradients of the weights to gradients of the parameters.
+    :param compile: whether to compile loss and gradient.
+    """
+
+    def __init__(
+        self,
+        loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
+        weights: Sequence[th.Tensor],
+        optimizer: FusedOptimizer,
+        convert: Callable[[Gradients], Gradients] = list,
+        compile: bool = False,
+    ) -> None:
+        def differentiate(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
+            loss, results = loss_fn(batch)
+            return loss.detach(), _detach(results), th.autograd.grad(loss, weights)
+
+        self.optimizer = optimizer
+        self._differentiate = compile_with_fallback(differentiate) if compile else differentiate
+        self._convert = convert
+
+    def __call__(self, batch: UpdateBatch) -> tuple[th.Tensor, Any]:
+        """Take one step; return the loss and the further results, without gradients."""
+        loss, results, gradients = self._differentiate(batch)
+        self.optimizer.step(self._convert(gradients))
+        return loss, results
+
+
+def _detach(results: Any) -> Any:
+    if isinstance(results, th.Tensor):
+        return results.detach()
+    return {name: value.detach() for name, value in results.items()}
 
 
 @th.no_grad()

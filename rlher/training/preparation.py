@@ -111,7 +111,7 @@ def _initial_model_path(config: RunConfig) -> Path:
 def _model_notes(config: RunConfig, model: OffPolicyAlgorithm) -> list[str]:
     """Return the lines on device, updates, target bounds and the buffer."""
     notes = [f"device {model.device}"]
-    if model.compile and model.reads_only_vectors:
+    if model.compiles_losses:
         notes.append("losses are compiled, which takes half a minute the first time")
     if model.target_q_bounds:
         low, high = model.target_q_bounds

@@ -32,8 +32,8 @@ def cloning_model(name: str, **options):
 def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
     th.manual_seed(0)
-    losses, _ = model._actor_gradients(model.complete_batch(batch))
-    return float(losses["actor_loss"]), float(losses.get("bc_loss", 0.0))
+    _, losses = model.actor_and_bc_loss(model.complete_batch(batch))
+    return float(losses["actor_loss"].detach()), float(losses["bc_loss"].detach())
 
 
 def cloning_distance(model) -> float:

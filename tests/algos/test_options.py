@@ -21,8 +21,8 @@ def batch_of(model, size=16) -> UpdateBatch:
 def loss_of(model, batch) -> float:
     th.manual_seed(0)
     if hasattr(model, "critic"):
-        return float(model._critic_gradients(model.complete_batch(batch))[0])
-    return float(model._gradients(batch)[0])
+        return float(model.critic_loss(model.complete_batch(batch))[0].detach())
+    return float(model.loss(batch)[0].detach())
 
 
 @pytest.mark.parametrize(("name", "option"), [("sac", "action_l2"), ("dqn", "bc_weight")])
@@ -57,7 +57,7 @@ def test_the_buffer_receives_the_td_errors(name, monkeypatch) -> None:
 def test_td_errors_equal_those_computed_from_the_networks() -> None:
     model = ours("ddpg", policy_kwargs={"n_critics": 2})
     batch = batch_of(model)
-    _, errors, _ = model._critic_gradients(model.complete_batch(batch))
+    _, errors = model.critic_loss(model.complete_batch(batch))
     with th.no_grad():
         inputs = th.cat([batch.next_obs, model.actor_target.mu(batch.next_obs)], 1)
         next_values = th.stack([network(inputs) for network in model.critic_target.q_networks]).amin(0)

@@ -46,9 +46,13 @@ def setups(monkeypatch: pytest.MonkeyPatch) -> list[TrainingSetup]:
     return setups
 
 
+LEARNT_FEATURES = "algo.policy_kwargs.features_extractor_class=tests.algos.test_faithful:LearntFeatures"
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        ("algo=td3", "demos.bc_weight=2", "demos.pretrain_updates=5", LEARNT_FEATURES),
         ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
         ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
         ("algo=sac", "demos.fraction=0.5", "normalize.enabled=false"),
@@ -157,10 +161,6 @@ def test_rewards_and_goals_are_those_of_the_training_environment() -> None:
         assert np.array_equal(values, np.stack([step[key] for step in shown]))
 
 
-LEARNT_FEATURES = (
-    "normalize.enabled=false",
-    "+algo.policy_kwargs.features_extractor_class=tests.algos.test_faithful:LearntFeatures",
-)
 ERRORS = {
     "no dataset": ("demos=nowhere",),
     "another environment": ("demos=demos/other-v0",),
@@ -168,8 +168,6 @@ ERRORS = {
     "cloning without demonstrations": ("demos=null", "demos.bc_weight=1"),
     "nothing to train": ("total_timesteps=0",),
     "pretraining of dqn": ("algo=dqn", "env.kwargs.continuous=false", "demos.pretrain_updates=5"),
-    "cloning with learnt features": (*LEARNT_FEATURES, "demos.bc_weight=1"),
-    "pretraining with learnt features": (*LEARNT_FEATURES, "demos.pretrain_updates=5"),
     "a share of 1": ("demos.fraction=1",),
     "other action repeat": ("env.action_repeat=2",),
 }
