@@ -79,7 +79,8 @@ class GradientStep:
     ) -> None:
         def differentiate(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
             loss, results = loss_fn(batch)
-            return loss.detach(), _detach(results), th.autograd.grad(loss, weights)
+            # Zeros for weights that do not affect the loss, such as a part of the user's own network.
+            return loss.detach(), _detach(results), th.autograd.grad(loss, weights, materialize_grads=True)
 
         self.optimizer = optimizer
         self._differentiate = compile_with_fallback(differentiate) if compile else differentiate

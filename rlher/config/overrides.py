@@ -94,8 +94,12 @@ def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
 def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
     """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
 
-    A text needs no quotes and a list no brackets: ``title=a, b`` is one text, and ``by=algo,seed`` is a list. All other
-    values have Hydra's grammar, and so have quoted values, and the values of a sweep: there, ``title=a,b`` has two.
+    How a text is read depends on its key:
+
+    - A text: as it is, unless it is quoted: ``title=a, b`` is one text. In a sweep, ``title=a,b`` has two values.
+    - A list, outside of a sweep: brackets may be left out, and entries that are texts need no quotes: ``by=algo,seed``.
+    - The name of a group: as it is, unless it may be a sweep: ``env=glob(Fetch*)``.
+    - All other values, quoted values and sweeps have Hydra's grammar.
 
     :param field: field of the key, None if no config dataclass has the key.
     :param is_sweep: whether the command line has ``-m``.
