@@ -1,7 +1,5 @@
 """Deep Q-network."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import stable_baselines3
 import torch as th
@@ -10,7 +8,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, GradientStep
+from rlher.algos.optimizer_steps import FusedOptimizer, Gradients, GradientStep
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -40,10 +38,11 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         values = values.gather(1, batch.actions.long())
         return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
 
-    def _clip(self, gradients: Sequence[th.Tensor]) -> list[th.Tensor]:
+    def _clip(self, gradients: Gradients) -> Gradients:
         """Return gradients scaled to a total norm of at most ``max_grad_norm``."""
-        scale = (self.max_grad_norm / (th.nn.utils.get_total_norm(gradients) + 1e-6)).clamp(max=1.0)
-        return list(th._foreach_mul(list(gradients), scale))
+        norm = th.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None])
+        scale = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
+        return [None if gradient is None else gradient * scale for gradient in gradients]
 
     def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""

@@ -8,7 +8,8 @@ import torch as th
 from rlher.algos.compilation import compile_with_fallback
 from rlher.algos.update_batch import UpdateBatch
 
-Gradients = Sequence[th.Tensor]
+Gradients = Sequence[Any]
+"""Gradients of some tensors, None for those that are not used."""
 
 
 class FusedOptimizer:
@@ -29,25 +30,27 @@ class FusedOptimizer:
         self.is_fused = type(optimizer) is th.optim.Adam and is_plain and on_cpu
 
     @th.no_grad()
-    def step(self, gradients: Iterable[th.Tensor]) -> None:
-        """Take one step."""
+    def step(self, gradients: Iterable[th.Tensor | None]) -> None:
+        """Take one step. Parameters without a gradient stay unchanged, such as an unused part of a user's network."""
+        pairs = zip(self.parameters, gradients, strict=True)
         # The fused call requires gradient and parameter to have the same memory layout.
-        contiguous = [gradient.contiguous() for gradient in gradients]
+        given = [(parameter, gradient.contiguous()) for parameter, gradient in pairs if gradient is not None]
         if not self.is_fused:
-            for parameter, gradient in zip(self.parameters, contiguous, strict=True):
+            for parameter, gradient in given:
                 parameter.grad = gradient
             self.optimizer.step()
             self.optimizer.zero_grad()  # another optimizer may have some of these parameters
             return
         group = self.optimizer.param_groups[0]
-        states = [self._state(parameter) for parameter in self.parameters]
+        parameters, contiguous = map(list, zip(*given, strict=True))
+        states = [self._state(parameter) for parameter in parameters]
         averages = [state["exp_avg"] for state in states]
         squares = [state["exp_avg_sq"] for state in states]
         steps = [state["step"] for state in states]
         th._foreach_add_(steps, 1)
         beta1, beta2 = group["betas"]
         options = {"lr": group["lr"], "eps": group["eps"], "weight_decay": 0.0, "amsgrad": False, "maximize": False}
-        th._fused_adam_(self.parameters, contiguous, averages, squares, [], steps, beta1=beta1, beta2=beta2, **options)
+        th._fused_adam_(parameters, contiguous, averages, squares, [], steps, beta1=beta1, beta2=beta2, **options)
 
     def _state(self, parameter: th.Tensor) -> dict[str, th.Tensor]:
         """Return the optimizer's state of a parameter; create it as Adam's first step does."""
@@ -79,8 +82,7 @@ class GradientStep:
     ) -> None:
         def differentiate(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
             loss, results = loss_fn(batch)
-            # Zeros for weights that do not affect the loss, such as a part of the user's own network.
-            return loss.detach(), _detach(results), th.autograd.grad(loss, weights, materialize_grads=True)
+            return loss.detach(), _detach(results), th.autograd.grad(loss, weights, allow_unused=True)
 
         self.optimizer = optimizer
         self._differentiate = compile_with_fallback(differentiate) if compile else differentiate
