@@ -5,7 +5,7 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
 
-from rlher.algos.networks import CriticEnsemble, running_statistics
+from rlher.algos.networks import CriticEnsemble, learnt_parameters, running_statistics
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, GradientStep, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -27,7 +27,7 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_target: Any
     critic_ensemble: CriticEnsemble
     target_critic_ensemble: CriticEnsemble
-    actor_params: list[th.Tensor]
+    actor_params: list[th.nn.Parameter]
     critic_step: GradientStep
     actor_step: GradientStep
 
@@ -56,7 +56,7 @@ class ActorCritic(OffPolicyAlgorithm):
         self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
         self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
         self.running_statistics = running_statistics(self.critic, self.critic_target)
-        self.actor_params = list(self.actor.parameters())
+        self.actor_params = learnt_parameters(self.actor)
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
         actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)

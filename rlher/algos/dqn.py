@@ -6,7 +6,7 @@ import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch.nn import functional as F
 
-from rlher.algos.networks import apply_network
+from rlher.algos.networks import apply_network, learnt_parameters
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, Gradients, GradientStep
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -17,7 +17,7 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
 
     def setup_update(self) -> None:
         """Set the optimizer, and the gradient step of the Q network."""
-        params = list(self.q_net.parameters())
+        params = learnt_parameters(self.q_net)
         self.optimizers = [self.policy.optimizer]
         optimizer = FusedOptimizer(self.policy.optimizer, params)
         self.gradient_step = GradientStep(self.loss, params, optimizer, self._clip, self.compiles_losses)

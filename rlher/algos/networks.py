@@ -29,7 +29,7 @@ class CriticEnsemble:
     :param critic: critic of Stable-Baselines3, with ``q_networks`` and a features extractor.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     :ivar weights: the networks' weights, stacked if possible.
-    :ivar tensors: the weights, and the parameters of the features extractor.
+    :ivar tensors: the weights, and the learnt parameters of the features extractor.
     :ivar learnt: the tensors that learn from the critic's loss. A shared features extractor does not.
     :ivar parameters: the parameters that belong to ``learnt``, in the order of :meth:`unstack`.
     """
@@ -43,7 +43,7 @@ class CriticEnsemble:
         groups = [*zip(*(network.parameters() for network in self.networks), strict=True)]
         parameters = [parameter for group in groups for parameter in group]
         self.weights = [_stack(group) for group in groups] if self.is_stacked else parameters
-        extractor = [*critic.features_extractor.parameters()]
+        extractor = learnt_parameters(critic.features_extractor)
         learnt_extractor = [] if critic.share_features_extractor else extractor
         self.tensors = [*self.weights, *extractor]
         self.learnt = [*self.weights, *learnt_extractor]
@@ -89,6 +89,11 @@ class CriticEnsemble:
             else:
                 x = layer(x) if isinstance(layer, ELEMENTWISE) else layer(x.mT).mT
         return x.mT.float()
+
+
+def learnt_parameters(network: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters of a network without those that its author has frozen."""
+    return [parameter for parameter in network.parameters() if parameter.requires_grad]
 
 
 def _stack(parameters: Sequence[nn.Parameter]) -> th.Tensor:

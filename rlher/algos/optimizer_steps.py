@@ -102,10 +102,10 @@ def _detach(results: Any) -> Any:
 
 
 @th.no_grad()
-def polyak_update(params: list[th.Tensor], target_params: list[th.Tensor], tau: float) -> None:
+def polyak_update(params: Sequence[th.Tensor], target_params: Sequence[th.Tensor], tau: float) -> None:
     """Move each target parameter towards its source by the share ``tau``.
 
     This does the same as ``stable_baselines3.common.utils.polyak_update``, in one call for all tensors.
     """
     if params:
-        th._foreach_lerp_(target_params, params, tau)
+        th._foreach_lerp_(list(target_params), list(params), tau)

@@ -8,7 +8,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.networks import apply_network, running_statistics
+from rlher.algos.networks import apply_network, learnt_parameters, running_statistics
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -23,7 +23,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
-    target_actor_params: list[th.Tensor]
+    target_actor_params: list[th.nn.Parameter]
 
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any
@@ -34,7 +34,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def setup_update(self) -> None:
         """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
         super().setup_update()
-        self.target_actor_params = list(self.actor_target.parameters())
+        self.target_actor_params = learnt_parameters(self.actor_target)
         self.actor_statistics = running_statistics(self.actor, self.actor_target)
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
