@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import CriticEnsemble, learnt_parameters, running_statistics
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, GradientStep, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -28,8 +28,8 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_ensemble: CriticEnsemble
     target_critic_ensemble: CriticEnsemble
     actor_params: list[th.nn.Parameter]
-    critic_step: GradientStep
-    actor_step: GradientStep
+    critic_optimizer: FusedOptimizer
+    actor_optimizer: FusedOptimizer
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -52,27 +52,28 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the batched critics, the optimizers, and the gradient steps of critics and actor."""
+        """Set the batched critics, the optimizers, and the gradients of both losses."""
         self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
         self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
         self.running_statistics = running_statistics(self.critic, self.critic_target)
         self.actor_params = learnt_parameters(self.actor)
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
-        actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        critics, compiles = self.critic_ensemble, self.compiles_losses
-        self.critic_step = GradientStep(self.critic_loss, critics.learnt, critic_optimizer, critics.unstack, compiles)
-        self.actor_step = GradientStep(self.actor_and_bc_loss, self.actor_params, actor_optimizer, compile=compiles)
+        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
+        self.actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
+        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_ensemble.learnt, self.compiles_losses)
+        self.actor_gradients = gradient_fn(self.actor_and_bc_loss, self.actor_params, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors = self.critic_step(batch)
+        loss, errors, gradients = self.critic_gradients(batch)
+        self.critic_optimizer.step(self.critic_ensemble.unstack(gradients))
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        losses: LoggedValues = self.actor_step(batch)[1]
-        return losses
+        _, losses, gradients = self.actor_gradients(batch)
+        self.actor_optimizer.step(gradients)
+        return dict(losses)
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
@@ -104,13 +105,14 @@ class ActorCritic(OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------- demonstrations
 
-    def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
-        batch = super()._make_batch(samples)
+    def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+        """Return a batch with the demonstrations to clone, if any."""
+        batch = super().make_batch(samples)
         rows = samples.demonstrations
         if rows is None or not self.bc_weight:
             return batch
         obs = self.join_obs({key: values[rows] for key, values in samples.observations.items()})
-        return batch._replace(demonstrations=(obs, batch.actions[rows]))
+        return batch._replace(cloned=(obs, batch.actions[rows]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.
@@ -125,14 +127,14 @@ class ActorCritic(OffPolicyAlgorithm):
             distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
             loss = distances.mean()
             # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
-            self.actor_step.optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
+            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""
         loss, logged = self.actor_loss(batch)
         losses: LoggedValues = {"actor_loss": loss, **logged}
-        if batch.demonstrations is not None:
-            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.demonstrations)
+        if batch.cloned is not None:
+            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.cloned)
             loss = loss + self.bc_weight * bc_loss
         return loss, losses
 

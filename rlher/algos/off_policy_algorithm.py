@@ -120,7 +120,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Do one update.
 
-        :param batch: batch without random numbers.
+        :param batch: batch of :meth:`make_batch`.
         :param step: index of this update among the gradient steps of a ``train`` call.
         :return: values to log by name, which are numbers or tensors with one element, and the TD errors
             (…, batch, any).
@@ -342,7 +342,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             # The samples of SB3's own buffers have only the first of these fields.
             samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
             self._n_updates += 1
-            logged, errors = self.update(self._make_batch(samples), step)
+            logged, errors = self.update(self.make_batch(samples), step)
             for name, value in logged.items():
                 history[name].append(value)
             if samples.indices is not None:
@@ -353,7 +353,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
 
-    def _make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+    def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
+        """Return what the losses need. Algorithms add their random numbers, and demonstrations to clone."""
         discounts = self.gamma if samples.discounts is None else samples.discounts
         return UpdateBatch(
             obs=self.join_obs(samples.observations),

@@ -61,44 +61,21 @@ class FusedOptimizer:
         return state
 
 
-class GradientStep:
-    """Takes steps of an optimizer along the gradient of a loss.
+def gradient_fn(
+    loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]], weights: Sequence[th.Tensor], compile: bool
+) -> Callable[[UpdateBatch], tuple[th.Tensor, Any, Gradients]]:
+    """Return a function from a batch to a loss, what else ``loss_fn`` returns, and the gradient of each weight.
 
-    :param loss_fn: function of a batch that returns a scalar loss, and further results: a tensor, or tensors by name.
-        It changes nothing in place.
-    :param weights: tensors by which the loss is differentiated.
-    :param optimizer: optimizer of the parameters that belong to the weights.
-    :param convert: function from gradients of the weights to gradients of the parameters.
-    :param compile: whether to compile loss and gradient.
+    :param loss_fn: returns a scalar loss, and a tensor or tensors by name. It changes nothing in place.
+    :param compile: compile loss and gradient.
     """
 
-    def __init__(
-        self,
-        loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
-        weights: Sequence[th.Tensor],
-        optimizer: FusedOptimizer,
-        convert: Callable[[Gradients], Gradients] = list,
-        compile: bool = False,
-    ) -> None:
-        def differentiate(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
-            loss, results = loss_fn(batch)
-            return loss.detach(), _detach(results), th.autograd.grad(loss, weights, allow_unused=True)
+    def gradients(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
+        loss, others = loss_fn(batch)
+        detached = others.detach() if isinstance(others, th.Tensor) else {key: x.detach() for key, x in others.items()}
+        return loss.detach(), detached, th.autograd.grad(loss, weights, allow_unused=True)
 
-        self.optimizer = optimizer
-        self._differentiate = compile_with_fallback(differentiate) if compile else differentiate
-        self._convert = convert
-
-    def __call__(self, batch: UpdateBatch) -> tuple[th.Tensor, Any]:
-        """Take one step; return the loss and the further results, without gradients."""
-        loss, results, gradients = self._differentiate(batch)
-        self.optimizer.step(self._convert(gradients))
-        return loss, results
-
-
-def _detach(results: Any) -> Any:
-    if isinstance(results, th.Tensor):
-        return results.detach()
-    return {name: value.detach() for name, value in results.items()}
+    return compile_with_fallback(gradients) if compile else gradients
 
 
 @th.no_grad()

@@ -11,6 +11,7 @@ from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import FusedOptimizer
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
+from rlher.her.replay_buffer import HerReplayBufferSamples
 
 LOG_STD_MIN, LOG_STD_MAX = -20, 2
 SQUASH_EPSILON = 1e-6  # as in Stable-Baselines3; keeps the logarithm of the squashing finite
@@ -38,7 +39,6 @@ class SACBase(ActorCritic):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        batch = self.complete_batch(batch)
         losses, errors = self.update_critics(batch)
         losses |= self.update_actor(batch)
         losses |= self.update_ent_coef(losses["log_prob"]) | {"ent_coef": batch.ent_coef}
@@ -46,8 +46,9 @@ class SACBase(ActorCritic):
             self.update_targets()
         return losses, errors
 
-    def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
+    def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the noise of actions and next actions, and the entropy coefficient."""
+        batch = super().make_batch(samples)
         return batch._replace(
             noise=th.randn_like(batch.actions),
             next_noise=th.randn_like(batch.actions),

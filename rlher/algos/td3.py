@@ -12,6 +12,7 @@ from rlher.algos.networks import apply_network, learnt_parameters, running_stati
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
+from rlher.her.replay_buffer import HerReplayBufferSamples
 
 
 class TD3(ActorCritic, stable_baselines3.TD3):
@@ -42,15 +43,15 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
-        batch = self.complete_batch(batch)
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:
             losses |= self.update_actor(batch)
             self.update_targets()
         return losses, errors
 
-    def complete_batch(self, batch: UpdateBatch) -> UpdateBatch:
+    def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
+        batch = super().make_batch(samples)
         deviation = self.target_policy_noise_fn(self._current_progress_remaining)
         noise = th.empty_like(batch.actions).normal_(0, deviation)
         return batch._replace(next_noise=noise.clamp_(-self.target_noise_clip, self.target_noise_clip))

@@ -27,7 +27,7 @@ def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm, observation
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :param observation_space: observation space of the training environments.
-    :raises UserError: the dataset is missing, damaged, or or of another environment.
+    :raises UserError: the dataset is missing, damaged, or of another environment.
     """
     assert config.demos.path is not None
     space = without_hand_goal(observation_space) if config.env.relay.enabled else observation_space

@@ -32,7 +32,7 @@ def cloning_model(name: str, **options):
 def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
     th.manual_seed(0)
-    _, losses = model.actor_and_bc_loss(model.complete_batch(batch))
+    _, losses = model.actor_and_bc_loss(batch)
     return float(losses["actor_loss"].detach()), float(losses["bc_loss"].detach())
 
 
@@ -46,8 +46,8 @@ def cloning_distance(model) -> float:
 def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name) -> None:
     model = cloning_model(name, bc_weight=3.0)
     samples = model.replay_buffer.sample(64)
-    batch = model._make_batch(samples)
-    obs, actions = batch.demonstrations
+    batch = model.make_batch(samples)
+    obs, actions = batch.cloned
     assert len(obs) == 8
     assert (actions.max(dim=1).values == 0.8).all()
     actor_actions = model.act(obs, deterministic=True).detach()

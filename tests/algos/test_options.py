@@ -15,13 +15,13 @@ CRITICS = [name for name in THEIRS if ALGORITHMS[name].actions == "continuous"]
 
 
 def batch_of(model, size=16) -> UpdateBatch:
-    return model._make_batch(model.replay_buffer.sample(size))
+    return model.make_batch(model.replay_buffer.sample(size))
 
 
 def loss_of(model, batch) -> float:
     th.manual_seed(0)
     if hasattr(model, "critic"):
-        return float(model.critic_loss(model.complete_batch(batch))[0].detach())
+        return float(model.critic_loss(batch)[0].detach())
     return float(model.loss(batch)[0].detach())
 
 
@@ -57,7 +57,7 @@ def test_the_buffer_receives_the_td_errors(name, monkeypatch) -> None:
 def test_td_errors_equal_those_computed_from_the_networks() -> None:
     model = ours("ddpg", policy_kwargs={"n_critics": 2})
     batch = batch_of(model)
-    _, errors = model.critic_loss(model.complete_batch(batch))
+    _, errors = model.critic_loss(batch)
     with th.no_grad():
         inputs = th.cat([batch.next_obs, model.actor_target.mu(batch.next_obs)], 1)
         next_values = th.stack([network(inputs) for network in model.critic_target.q_networks]).amin(0)
@@ -80,7 +80,7 @@ def test_action_l2_reduces_the_size_of_actions() -> None:
 def test_the_target_policy_noise_follows_its_schedule(kind, expected) -> None:
     model = ours("td3", target_policy_noise_schedule=kind)
     model._current_progress_remaining = 0.25
-    noise = model.complete_batch(batch_of(model, 2000)).next_noise
+    noise = batch_of(model, 2000).next_noise
     assert float(noise.std()) == pytest.approx(expected, rel=0.1)
 
 
