@@ -6,8 +6,8 @@ from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
+from rlher.cli.command_line import parse
 from rlher.cli.commands import COMMANDS, Command
-from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.key import default_of, iter_keys, takes_list
 from rlher.config.overrides import names_in_group, override_text

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from rlher import __version__
-from rlher.cli import completion, flags, rl_zoo
+from rlher.cli import command_line, completion, rl_zoo
 from rlher.cli.commands import COMMANDS
 from rlher.cli.help import HELP_FLAGS, command_help, program_help
 from rlher.core.console import print_note, warn
@@ -74,13 +74,13 @@ def dispatch(argv: list[str]) -> int:
     if name == "train" and not words:  # the user more likely wants help than a default run
         print(command_help(command))
         return UserError.exit_code
-    line = flags.parse(name, words)
+    line = command_line.parse(name, words)
     if argv[0] not in COMMANDS:
         print_note(f"read as: {line}")
     return run_command(line)
 
 
-def run_command(line: flags.CommandLine) -> int:
+def run_command(line: command_line.CommandLine) -> int:
     """Compose the config and run the command, or the runs of a sweep. Return the exit code.
 
     :raises UserError: the config is invalid.

@@ -2,7 +2,7 @@
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
 ``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``. rlher's own flags ``--algo`` and
-``--env`` are parsed in :mod:`rlher.cli.flags`.
+``--env`` are parsed in :mod:`rlher.cli.command_line`.
 """
 
 import argparse

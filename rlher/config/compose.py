@@ -80,7 +80,7 @@ def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     keys = {key: field for key, field, _ in iter_keys(config)}
     recipe = dict(dotted_values(config, _read_recipe(name)))
     for key in recipe:
-        if key in keys and keys[key].metadata.get("command_line_only"):  # a file must not set trust_code
+        if key in keys and keys[key].metadata.get("refused_in_recipe"):  # a file must not set trust_code
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
-Exemption = Literal["varies_in_group", "changeable_on_resume", "not_in_recipe"]
+Exemption = Literal["varies_in_group", "changeable_on_resume", "left_out_of_recipe"]
 """The :class:`KeyRules` that exempt a parameter from a comparison."""
 
 Values = Mapping[str, Any]
@@ -33,10 +33,10 @@ class KeyRules(TypedDict, total=False):
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param command_line_only: a recipe file must not set the key.
+    :param refused_in_recipe: a recipe file must not set the key.
     :param varies_in_group: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
-    :param not_in_recipe: ``rlher optimize`` does not write the parameter into its recipe.
+    :param left_out_of_recipe: ``rlher optimize`` does not write the parameter into its recipe.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -48,10 +48,10 @@ class KeyRules(TypedDict, total=False):
     choices: tuple[str, ...]
     positional: bool
     may_name_code: bool
-    command_line_only: bool
+    refused_in_recipe: bool
     varies_in_group: bool
     changeable_on_resume: bool
-    not_in_recipe: bool
+    left_out_of_recipe: bool
     to: Literal["constructor", "policy", "builder"]
 
 

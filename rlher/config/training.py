@@ -48,7 +48,9 @@ class EvalConfig:
     final_episodes: int = param(
         100, "episodes of the final evaluation, on other seeds", low=1, varies_in_group=True, changeable_on_resume=True
     )
-    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, varies_in_group=True, not_in_recipe=True)
+    seed: int = param(
+        10_000, "first evaluation seed", low=0, high=MAX_SEED, varies_in_group=True, left_out_of_recipe=True
+    )
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -58,7 +60,7 @@ class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
     freq: int | None = param(
-        10_000, "steps between checkpoints; null: no checkpoints", low=1, varies_in_group=True, not_in_recipe=True
+        10_000, "steps between checkpoints; null: no checkpoints", low=1, varies_in_group=True, left_out_of_recipe=True
     )
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -72,7 +74,9 @@ class RunConfig:
     her: HerConfig = field(default_factory=HerConfig)
     demos: DemosConfig = field(default_factory=DemosConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, varies_in_group=True, not_in_recipe=True)
+    seed: int = param(
+        0, "seed of all random numbers", low=0, high=MAX_SEED, varies_in_group=True, left_out_of_recipe=True
+    )
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
@@ -91,16 +95,16 @@ class RunConfig:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     recipe: str | None = setting(
-        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", command_line_only=True
+        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", refused_in_recipe=True
     )
-    init_from: str | None = param(None, "run folder or model file to start from", not_in_recipe=True)
+    init_from: str | None = param(None, "run folder or model file to start from", left_out_of_recipe=True)
     callbacks: list[Any] = code_param(
         [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", changeable_on_resume=True
     )
     trust_code: bool = setting(
-        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
+        False, "run code that a recipe, environment or config.yaml of somebody else names", refused_in_recipe=True
     )
-    logs: str = setting("logs", "folder of all runs", command_line_only=True)
+    logs: str = setting("logs", "folder of all runs", refused_in_recipe=True)
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
@@ -148,7 +152,7 @@ class TrainConfig(RunConfig):
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", refused_in_recipe=True)
 
     def for_single_run(self) -> RunConfig:
         """Return the config of a training run that is not part of a sweep.

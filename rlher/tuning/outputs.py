@@ -148,9 +148,8 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = flat_values(replace(config.defaults(), env=env))
-    tuned = {
-        key: value for key, value in param_values(config, without="not_in_recipe").items() if value != defaults[key]
-    }
+    values = param_values(config, without="left_out_of_recipe")
+    tuned = {key: value for key, value in values.items() if value != defaults[key]}
     # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
     return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlher.cli import flags
+from rlher.cli import command_line
 from rlher.config.compose import compose
 from rlher.config.training import TrainConfig
 from rlher.jobs.sweep import distinct_runs
@@ -14,7 +14,7 @@ def test_a_run_of_a_sweep_has_a_command_of_its_own(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("total_timesteps: 100\n")
     words = ("--workers", "2", "algo=dqn", "env=BitFlipping-v0", "her=future,final", "recipe=mine.yaml,null")
-    line = flags.parse("train", ["-m", *words])
+    line = command_line.parse("train", ["-m", *words])
     combinations = line.combinations()
     runs = distinct_runs(combinations, [compose(TrainConfig, overrides) for overrides in combinations])
     assert [run.name for run in runs][:2] == ["her=future recipe=mine.yaml", "her=future recipe=null"]

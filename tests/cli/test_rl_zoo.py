@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rlher import make_env
-from rlher.cli import flags, rl_zoo
+from rlher.cli import command_line, rl_zoo
 from rlher.config.algorithms import ALGORITHMS
 
 HER_YML = """
@@ -56,7 +56,7 @@ FetchReach-v4:
 )
 def test_flags_of_rl_zoo_are_read(line: str, expected: str) -> None:
     name, *words = line.split()
-    assert sorted(shlex.split(str(flags.parse(name, words)))[2:]) == sorted(expected.split())
+    assert sorted(shlex.split(str(command_line.parse(name, words)))[2:]) == sorted(expected.split())
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from rlher.cli.command_line import parse
 from rlher.cli.commands import COMMANDS
-from rlher.cli.flags import parse
 from rlher.config.compose import compose
 from rlher.config.overrides import expand_overrides, override_text
 from rlher.config.training import RunConfig, TrainConfig

@@ -13,7 +13,7 @@ import yaml
 from same_run import differences
 
 import rlher as api
-from rlher.cli.flags import parse
+from rlher.cli.command_line import parse
 from rlher.config.compose import compose
 from rlher.config.training import RunConfig
 from rlher.config.trust import UntrustedCode

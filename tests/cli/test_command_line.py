@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from rlher.cli import flags, main
+from rlher.cli import command_line, main
 from rlher.config.overrides import SweepValues
 from rlher.core.errors import UserError
 
 
 def overrides_of(name: str, words: list[str]) -> dict[str, Any]:
-    return flags.parse(name, words).overrides
+    return command_line.parse(name, words).overrides
 
 
 def test_flags_and_overrides_in_any_order() -> None:
     words = ["algo=sac", "-m", "--n-envs", "2", "seed=0,1", "--no-progress", "--device=cpu"]
     overrides = {"algo": "sac", "seed": SweepValues([0, 1]), "n_envs": 2, "progress": False, "device": "cpu"}
-    assert flags.parse("train", words)[1:] == (overrides, True, False)
-    assert flags.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": 1}, False, True)
+    assert command_line.parse("train", words)[1:] == (overrides, True, False)
+    assert command_line.parse("train", ["--cfg", "job", "seed=1"])[1:] == ({"seed": 1}, False, True)
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
     assert overrides_of("enjoy", ["--no-deterministic"]) == {"deterministic": False}
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
@@ -68,13 +68,13 @@ def test_resume_takes_a_run_or_none(words: list, expected: dict, tmp_path: Path,
 
 def test_positional_words_are_recorded_without_their_key() -> None:
     for words in (["logs/a", "logs/b"], ["runs=[logs/a,logs/b]"]):
-        assert str(flags.parse("report", [*words, "--title", "A"])) == "rlher report logs/a logs/b title=A"
-    assert str(flags.parse("export", ["run='3'"])) == "rlher export 3"
+        assert str(command_line.parse("report", [*words, "--title", "A"])) == "rlher report logs/a logs/b title=A"
+    assert str(command_line.parse("export", ["run='3'"])) == "rlher export 3"
 
 
 def test_a_flag_sweeps_as_its_word_does() -> None:
     for words in (["-m", "--recipe", "a,b"], ["-m", "recipe=a,b"]):
-        assert flags.parse("train", words).overrides == {"recipe": SweepValues(["a", "b"])}
+        assert command_line.parse("train", words).overrides == {"recipe": SweepValues(["a", "b"])}
 
 
 def test_a_word_may_be_longer_than_a_file_name() -> None:
@@ -99,7 +99,7 @@ def test_a_word_may_be_longer_than_a_file_name() -> None:
 def test_texts_need_no_quotes_and_lists_no_brackets(word: str, value: object) -> None:
     key, _, text = word.partition("=")
     for words in ([word], [f"--{key}", text]):
-        line = flags.parse("plot", words)
+        line = command_line.parse("plot", words)
         assert line.overrides == {key: value}
         assert overrides_of("plot", shlex.split(str(line))[2:]) == {key: value}, "as it is recorded"
 
