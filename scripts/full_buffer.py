@@ -13,7 +13,7 @@ def append_episode(storage: Storage, rows: NDArray, last_obs: NDArray, next_achi
     :param last_obs: the packed observation after the last step.
     :param next_achieved: (T, …) goals achieved after each step.
     """
-    ids = storage.added_per_env + np.arange(len(rows))
+    ids = storage.steps_added + np.arange(len(rows))
     positions, evicts = storage.positions(ids), ids >= storage.capacity
     storage.episode_first_id[storage.rows["episode"][positions[evicts]]] = ids[evicts] - storage.capacity + 1
     storage.newest_episode[0] = rows["episode"][:] = episode = (storage.newest_episode[0] + 1) % storage.capacity
@@ -21,4 +21,4 @@ def append_episode(storage: Storage, rows: NDArray, last_obs: NDArray, next_achi
     storage.episode_first_id[episode], storage.episode_last_id[episode] = ids[0], ids[-1]
     storage.episode_last_obs[episode] = last_obs
     storage.is_running[0] = False
-    storage.added_per_env += len(rows)
+    storage.steps_added += len(rows)

@@ -99,7 +99,7 @@ class TDErrorPriority(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(storage.n_envs * storage.capacity)
-        self.n_entered = 0  # of each environment, number of transitions that entered the tree
+        self.steps_entered = 0  # of each environment, number of transitions that entered the tree
         self.max_priority = 1.0
         self.batches = 0
 
@@ -127,9 +127,9 @@ class TDErrorPriority(Priority):
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
     def _enter_new(self) -> None:
-        if self.n_entered != self.storage.added_per_env:
-            self.tree.set(self.storage.positions(self.storage.ids_since(self.n_entered)), self.max_priority)
-            self.n_entered = self.storage.added_per_env
+        if self.steps_entered != self.storage.steps_added:
+            self.tree.set(self.storage.positions(self.storage.ids_since(self.steps_entered)), self.max_priority)
+            self.steps_entered = self.storage.steps_added
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""

@@ -400,8 +400,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         try:
             storage, extra, priorities = saving.load(path, before)
             self._set_storage(storage)
-            self.pos = storage.added_per_env % self.buffer_size
-            self.full = storage.added_per_env >= self.buffer_size
+            self.pos = storage.steps_added % self.buffer_size
+            self.full = storage.steps_added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self._priority_text:

@@ -127,7 +127,7 @@ class RewardAndDone:
         """
         storage, n_observed = self.storage, self.statistics.n_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
-        if not is_needed or n_observed == storage.added_per_env:
+        if not is_needed or n_observed == storage.steps_added:
             return
         if n_observed > 0 and not storage.is_newer(ids, n_observed).any():
             return
@@ -144,7 +144,7 @@ class RewardAndDone:
         storage.rows["goal_independent"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
-        self.statistics.n_observed = storage.added_per_env
+        self.statistics.n_observed = storage.steps_added
 
     # -------------------------------------------------------------------------- values resolved from statistics
 

@@ -10,8 +10,8 @@ transitions are stored. A row contains the desired goal, because an environment 
 ``next_achieved``, the goals achieved after each transition, is a separate array, because virtual goals are read from
 all over the storage. It has the environment's precision, because rewards depend on it.
 
-The *id* of a transition never changes. Each environment counts its transitions from 0, and all environments step
-together, so their newest transitions have the same number. Transition n of environment e has the id
+The *id* of a transition never changes. Each environment counts its *steps* from 0, and all environments step together,
+so their newest transitions belong to the same step. The transition of step n of environment e has the id
 ``e * IDS_PER_ENV + n``. The demonstrations have the ids of an environment -1, which are negative. So consecutive
 transitions of an episode have consecutive ids.
 
@@ -101,7 +101,7 @@ class Storage:
     :param n_envs: number of environments.
     :param layout: types and shapes of a transition.
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
-    :ivar added_per_env: number of transitions that each environment ever added.
+    :ivar steps_added: number of steps that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
     :ivar newest_episode: for each environment, its newest episode.
     :ivar rows: by position, packed rows.
@@ -116,7 +116,7 @@ class Storage:
         self.n_envs = n_envs
         self.layout = layout
         self.demonstration_steps = demonstration_steps
-        self.added_per_env = 0
+        self.steps_added = 0
         self.is_running = np.zeros(n_envs, dtype=bool)
         self.newest_episode = np.arange(n_envs) * capacity - 1  # no episode yet
 
@@ -160,7 +160,7 @@ class Storage:
         rows["reward"] = reward
         rows["terminated"] = terminated
         positions = np.array([self._claim_position(env) for env in range(self.n_envs)], np.int64)
-        self.added_per_env += 1
+        self.steps_added += 1
         rows["episode"] = self.newest_episode
         self.rows.put(positions, rows)
         self.episode_last_obs.put(self.newest_episode, last_obs)
@@ -183,9 +183,9 @@ class Storage:
         The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
         """
         start = env * self.capacity
-        position = start + self.added_per_env % self.capacity
-        new_id = env * IDS_PER_ENV + self.added_per_env
-        if self.added_per_env >= self.capacity:
+        position = start + self.steps_added % self.capacity
+        new_id = env * IDS_PER_ENV + self.steps_added
+        if self.steps_added >= self.capacity:
             self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
 
         if not self.is_running[env]:
@@ -196,16 +196,16 @@ class Storage:
         self.episode_last_id[self.newest_episode[env]] = new_id
         return position
 
-    def add_demonstration(self, number: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
+    def add_demonstration(self, step: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
         """Store a demonstration of T steps.
 
-        :param number: number of its first transition, counted over all demonstrations.
+        :param step: its first step, counted over all demonstrations.
         :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved: (T, …) goals achieved after each step.
         """
-        numbers = np.arange(number, number + len(rows))
-        positions, ids = self.n_envs * self.capacity + numbers, numbers - IDS_PER_ENV
+        steps = np.arange(step, step + len(rows))
+        positions, ids = self.n_envs * self.capacity + steps, steps - IDS_PER_ENV
         rows["episode"] = episode = positions[0]
         self.rows[positions], self.next_achieved[positions] = rows, next_achieved
         self.episode_first_id[episode], self.episode_last_id[episode] = ids[0], ids[-1]
@@ -222,30 +222,30 @@ class Storage:
 
     def clear(self) -> None:
         """Remove all transitions except the demonstrations."""
-        self.added_per_env = 0
+        self.steps_added = 0
         self.is_running[:] = False
 
     # ----------------------------------------------------------------------------------------------- reading
 
     @property
-    def oldest_number(self) -> int:
+    def oldest_step(self) -> int:
         """Number of the oldest stored transition of each environment."""
-        return max(self.added_per_env - self.capacity, 0)
+        return max(self.steps_added - self.capacity, 0)
 
     @property
     def n_transitions(self) -> int:
         """Number of stored transitions of all environments, without demonstrations."""
-        return self.n_envs * (self.added_per_env - self.oldest_number)
+        return self.n_envs * (self.steps_added - self.oldest_step)
 
     def ids(self, env: int, since: int = 0) -> Ids:
         """Return the ids of an environment's transitions, the oldest first.
 
-        :param since: leave out transitions with a smaller number.
+        :param since: leave out transitions of earlier steps.
         """
-        return env * IDS_PER_ENV + np.arange(max(self.oldest_number, since), self.added_per_env)
+        return env * IDS_PER_ENV + np.arange(max(self.oldest_step, since), self.steps_added)
 
     def ids_since(self, since: int) -> Ids:
-        """Return the ids of all environments' transitions whose numbers are at least ``since``."""
+        """Return the ids of all environments' transitions from a step on."""
         return np.concatenate([self.ids(env, since) for env in range(self.n_envs)])
 
     def all_ids(self) -> Ids:
@@ -254,17 +254,17 @@ class Storage:
 
     def episodes(self, env: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
-        if self.added_per_env == 0:
+        if self.steps_added == 0:
             return np.zeros(0, np.int64)
         start, size = env * self.capacity, self.capacity
-        oldest = self.rows["episode"][start + self.oldest_number % size]
+        oldest = self.rows["episode"][start + self.oldest_step % size]
         count = (self.newest_episode[env] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of all environments; the storage must not be empty."""
-        oldest = self.oldest_number
-        stored = self.added_per_env - oldest
+        oldest = self.oldest_step
+        stored = self.steps_added - oldest
         index = (rng.random(count) * (self.n_envs * stored)).astype(np.int64)  # three times as fast as rng.integers
         if self.n_envs == 1:  # a shortcut for the usual case
             return index + oldest
@@ -279,25 +279,25 @@ class Storage:
         """Return the positions of transitions in the arrays."""
         if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
-        env, number = env_and_number(ids)
-        return np.where(env < 0, self.n_envs * self.capacity + number, env * self.capacity + number % self.capacity)
+        env, step = env_and_step(ids)
+        return np.where(env < 0, self.n_envs * self.capacity + step, env * self.capacity + step % self.capacity)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
         env, offset = np.divmod(positions, self.capacity)
-        newest = self.added_per_env - 1
+        newest = self.steps_added - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
         return env * IDS_PER_ENV + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
-        env, number = env_and_number(ids)
-        in_ring = (env >= 0) & (env < self.n_envs) & (number < self.added_per_env) & (number >= self.oldest_number)
-        return in_ring | ((env == -1) & (number < self.demonstration_steps))
+        env, step = env_and_step(ids)
+        in_ring = (env >= 0) & (env < self.n_envs) & (step < self.steps_added) & (step >= self.oldest_step)
+        return in_ring | ((env == -1) & (step < self.demonstration_steps))
 
-    def is_newer(self, ids: Ids, number: int) -> NDArray[np.bool_]:
-        """Return (n,) whether transitions are of an environment, and their numbers in it are at least ``number``."""
-        return (ids >= 0) & (env_and_number(ids)[1] >= number)
+    def is_newer(self, ids: Ids, since: int) -> NDArray[np.bool_]:
+        """Return (n,) whether transitions are of an environment, and of a step from ``since`` on."""
+        return (ids >= 0) & (env_and_step(ids)[1] >= since)
 
     def rows_at(self, positions: Positions) -> NDArray:
         """Return a copy of the packed rows at these positions; the positions may have any shape."""
@@ -320,7 +320,7 @@ class Storage:
         positions = self.positions(self.all_ids())
         arrays = {
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
-            "added": np.array(self.added_per_env),
+            "added": np.array(self.steps_added),
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
@@ -336,7 +336,7 @@ class Storage:
         """
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         storage = cls(capacity, n_envs, layout, demonstration_steps)
-        storage.added_per_env = int(arrays["added"])
+        storage.steps_added = int(arrays["added"])
         for name in ENV_ARRAYS:
             storage._fill(name, np.arange(n_envs), arrays[name])
         positions = storage.positions(storage.all_ids())
@@ -358,8 +358,8 @@ class Storage:
         return Storage.from_state_dict, (self.layout, self.state_dict())
 
 
-def env_and_number(ids: Ids) -> tuple[Ids, Ids]:
-    """Return the environments of transitions, and their numbers in these; -1 for demonstrations."""
+def env_and_step(ids: Ids) -> tuple[Ids, Ids]:
+    """Return the environments of transitions, -1 for demonstrations, and their steps in these."""
     return ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
 
 

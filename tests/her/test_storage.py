@@ -35,13 +35,13 @@ def check_against_log(buffer, player, capacity):
         expected += [
             tuple(obs[key][0] for key in ("achieved_goal", "desired_goal") for obs in entry[3:5]) for entry in mine
         ]
-        first = storage.added_per_env - len(mine)
+        first = storage.steps_added - len(mine)
         for number, entry in enumerate(mine):
             same = [index for index, other in enumerate(mine) if other[1] == entry[1]]
             (episode,) = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
             bounds = storage.episode_first_id[episode], storage.episode_last_id[episode]
             assert bounds == tuple(storage.ids(env)[index] for index in (same[0], same[-1]))
-        assert first == max(storage.added_per_env - capacity, 0)
+        assert first == max(storage.steps_added - capacity, 0)
     assert transitions(buffer) == expected
     assert buffer.n_transitions == len(expected)
 
