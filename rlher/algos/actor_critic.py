@@ -122,12 +122,13 @@ class ActorCritic(OffPolicyAlgorithm):
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
         self._update_learning_rate([self.actor.optimizer])
+        self.set_training_mode()
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
             loss = distances.mean()
-            # This loss does not contain the standard deviation of a squashed Gaussian, so its gradients are zeros.
-            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_params, materialize_grads=True))
+            # This loss does not contain the standard deviation of a squashed Gaussian, which gets no gradient.
+            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_params, allow_unused=True))
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""

@@ -15,7 +15,9 @@ from torch.nn import functional as F
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.precision import layer_dtype
 
-ELEMENTWISE = nn.ReLU | nn.Tanh | nn.ELU | nn.GELU | nn.SiLU | nn.LeakyReLU | nn.Softplus | nn.Identity
+ELEMENTWISE = (
+    nn.ReLU | nn.LeakyReLU | nn.ELU | nn.SELU | nn.CELU | nn.GELU | nn.SiLU | nn.Mish | nn.Hardswish | nn.Hardtanh
+) | (nn.Tanh | nn.Sigmoid | nn.Softplus | nn.Softsign | nn.Identity)
 """Layers that treat every entry alike, so the order of the input's dimensions does not matter."""
 
 
@@ -38,10 +40,15 @@ class CriticEnsemble:
         self.bf16 = bf16
         self.networks = critic.q_networks
         self.layers = [*self.networks[0].children()]
-        self.is_stacked = isinstance(self.networks[0], nn.Sequential) and all(map(is_batchable, self.layers))
         # The first parameters of all networks, then the second ones, and so on.
         groups = [*zip(*(network.parameters() for network in self.networks), strict=True)]
-        parameters = [parameter for group in groups for parameter in group]
+        # Networks may share parameters, or have frozen ones. Then they are not stacked either.
+        parameters = [*dict.fromkeys(param for group in groups for param in group if param.requires_grad)]
+        self.is_stacked = (
+            isinstance(self.networks[0], nn.Sequential)
+            and all(is_batchable(layer) for network in self.networks for layer in network)
+            and len(parameters) == len(groups) * len(self.networks)
+        )
         self.weights = [_stack(group) for group in groups] if self.is_stacked else parameters
         extractor = learnt_parameters(critic.features_extractor)
         learnt_extractor = [] if critic.share_features_extractor else extractor
@@ -87,7 +94,7 @@ class CriticEnsemble:
                 normal = x * th.rsqrt(x.square().mean(1, keepdim=True) + layer.eps)
                 x = th.addcmul(shift.unsqueeze(2), normal, scale.unsqueeze(2))
             else:
-                x = layer(x) if isinstance(layer, ELEMENTWISE) else layer(x.mT).mT
+                x = layer(x)
         return x.mT.float()
 
 
@@ -106,11 +113,9 @@ def _stack(parameters: Sequence[nn.Parameter]) -> th.Tensor:
 
 def is_batchable(layer: nn.Module) -> bool:
     """Return whether :class:`CriticEnsemble` can evaluate a layer of several networks together."""
-    if isinstance(layer, nn.Linear):
-        return layer.bias is not None
-    if isinstance(layer, nn.LayerNorm):
-        return layer.elementwise_affine and layer.bias is not None
-    return not [*layer.parameters(), *layer.buffers()]
+    if type(layer) in (nn.Linear, nn.LayerNorm):
+        return [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    return isinstance(layer, ELEMENTWISE | nn.Dropout)
 
 
 def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
@@ -128,7 +133,7 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
             bias = None if layer.bias is None else layer.bias.to(dtype)
             x = F.linear(x.to(dtype), layer.weight.to(dtype), bias)
         else:
-            x = layer(x)
+            x = layer(x if isinstance(layer, ELEMENTWISE) else x.float())
     return x.float()
 
 
@@ -148,17 +153,18 @@ def running_statistics(network: nn.Module, target: nn.Module) -> tuple[list[th.T
     return get_parameters_by_name(network, ["running_"]), get_parameters_by_name(target, ["running_"])
 
 
-def make_join_fn(network: BaseModel) -> Callable[[Any], Any]:
+def make_join_fn(policy: BasePolicy) -> Callable[[Any], Any]:
     """Return a function that joins observations to features (batch, features), which all networks of a policy share.
 
     SB3 converts, flattens and concatenates the keys once per network. The function also takes arrays, and a single
     observation. Unless all keys are vectors, and no features are learnt, it returns observations as they are.
     """
-    keys = vector_keys(network)
+    keys = vector_keys(policy)
     if keys is None:
         return lambda obs: obs
-    normalize: Callable = getattr(network.features_extractor, "normalizer", nn.Identity())
-    device = network.device  # looked up once, because Stable-Baselines3 searches the parameters for it
+    extractor = networks_of(policy)[0].features_extractor
+    normalize: Callable = getattr(extractor, "normalizer", nn.Identity())
+    device = policy.device  # looked up once, because Stable-Baselines3 searches the parameters for it
 
     def join(obs: Any) -> th.Tensor:
         vectors = [th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys]
@@ -167,11 +173,21 @@ def make_join_fn(network: BaseModel) -> Callable[[Any], Any]:
     return join
 
 
-def vector_keys(network: BaseModel) -> list[str] | None:
-    """Return the observation's keys in the order in which the network joins them; None unless all are vectors.
+def networks_of(policy: BasePolicy) -> list[BaseModel]:
+    """Return the networks of a policy: the actor first, or the Q network."""
+    return [part for part in policy.children() if isinstance(part, BaseModel)]
+
+
+def vector_keys(policy: BasePolicy) -> list[str] | None:
+    """Return the observation's keys in the order in which all networks join them; None unless all are vectors.
 
     If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
+    found = {(type(network.features_extractor), *(_vector_keys(network) or ())) for network in networks_of(policy)}
+    return _vector_keys(networks_of(policy)[0]) if len(found) == 1 else None
+
+
+def _vector_keys(network: BaseModel) -> list[str] | None:
     extractor: Any = network.features_extractor
     space = network.observation_space
     normalized = None

@@ -86,7 +86,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     join_obs: Callable[[Any], Any]
     """Joins observations, by key, to one tensor (batch, features), if the networks read only vectors."""
     sets_training_mode: bool
-    """Whether some layers, such as Dropout, are different during updates."""
+    """Whether some layers may be different during updates, as Dropout is."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -137,12 +137,10 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         super()._setup_model()
-        self.policy.set_training_mode(False)
         saved = {*vars(self)}
         self._set_up_loop()
-        policy_network = next(part for part in self.policy.children() if isinstance(part, BaseModel))
-        self.reads_only_vectors = vector_keys(policy_network) is not None
-        self.join_obs = make_join_fn(policy_network)
+        self.reads_only_vectors = vector_keys(self.policy) is not None
+        self.join_obs = make_join_fn(self.policy)
         self.sets_training_mode = not self.reads_only_vectors or depends_on_training_mode(self.policy)
         self.setup_update()
         self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
@@ -319,8 +317,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """Return the actions that Stable-Baselines3 returns, in two thirds of the time if all keys are vectors."""
-        if not self.reads_only_vectors:
+        """Return the actions that Stable-Baselines3 returns, in two thirds of the time for most policies."""
+        if self.sets_training_mode:
             return super().predict(observation, state, episode_start, deterministic)
         with th.no_grad():
             features = self.join_obs(observation)
@@ -335,8 +333,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers)
-        if self.sets_training_mode:
-            self.policy.set_training_mode(True)
+        self.set_training_mode()
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -347,11 +344,14 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
                 history[name].append(value)
             if samples.indices is not None:
                 self.replay_buffer.update_priorities(samples.indices, _error_per_transition(errors))
-        if self.sets_training_mode:
-            self.policy.set_training_mode(False)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
+
+    def set_training_mode(self) -> None:
+        """Let layers such as Dropout know that updates follow; ``predict`` ends this mode."""
+        if self.sets_training_mode:
+            self.policy.set_training_mode(True)
 
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return what the losses need. Algorithms add their random numbers, and demonstrations to clone."""

@@ -26,7 +26,7 @@ class FusedOptimizer:
         self.optimizer = optimizer
         self.parameters = list(parameters)
         is_plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
-        on_cpu = all(parameter.device.type == "cpu" for parameter in self.parameters)
+        on_cpu = all(parameter.device.type == "cpu" and parameter.is_contiguous() for parameter in self.parameters)
         self.is_fused = type(optimizer) is th.optim.Adam and is_plain and on_cpu
 
     @th.no_grad()

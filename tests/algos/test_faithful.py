@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.td3 import MultiInputPolicy
 
 from rlher.algos.optimizer_steps import FusedOptimizer
 from tests.support.models import THEIRS, ours, theirs, train, weights
@@ -94,14 +95,26 @@ class LearntFeatures(th.nn.Module):
 
     def __init__(self, space, **norm) -> None:
         super().__init__()
-        self.features_dim = 6
+        self.features_dim = 4
         self.layer = th.nn.Linear(sum(part.shape[0] for part in space.spaces.values()), 6, bias=False)
         self.norm = th.nn.BatchNorm1d(6, **norm)
         self.unused = th.nn.Linear(2, 2)
         self.unchanged = th.nn.Parameter(th.ones(6), requires_grad=False)
+        self.transposed = th.nn.Parameter(th.linspace(-0.5, 1, 24).reshape(4, 6).t())
 
     def forward(self, obs):
-        return self.norm(self.layer(th.cat(list(obs.values()), dim=1))) * self.unchanged
+        return (self.norm(self.layer(th.cat(list(obs.values()), dim=1))) * self.unchanged) @ self.transposed
+
+
+class OtherCritics(MultiInputPolicy):
+    """Critics with a features extractor of their own, a layer in common, and a layer with a parametrisation."""
+
+    def make_critic(self, features_extractor=None):
+        critic = super().make_critic(LearntFeatures(self.observation_space))
+        first, second = critic.q_networks
+        second[0] = first[0]
+        second[2] = th.nn.utils.parametrizations.spectral_norm(second[2])
+        return critic
 
 
 class InTraining(th.nn.Module):
@@ -124,7 +137,7 @@ class WithPicture(gym.ObservationWrapper):
         return {**observation, "file": np.tile(rows, (3, 1, 40))}
 
 
-# SB3's SAC evaluates its actor in another order, which changes the running statistics and nothing else.
+# SB3's SAC evaluates its actor for `obs` before `next_obs`, so running statistics differ.
 LEARNT = {"features_extractor_class": LearntFeatures, "features_extractor_kwargs": {"track_running_stats": False}}
 RUNNING = {"features_extractor_class": LearntFeatures}
 SHARED = {"share_features_extractor": True}
@@ -145,13 +158,22 @@ SHARED = {"share_features_extractor": True}
 def test_every_policy_gets_sb3s_weights(name, policy, wrapper) -> None:
     mine, other = (make(name, policy_kwargs=policy, wrapper=wrapper) for make in (ours, theirs))
     before = {key: value.clone() for key, value in weights(mine).items()}
-    assert not mine.policy.training
     for model in (mine, other):
         train(model, 20, batch_size=16)
     require_same(mine, other)
     after = weights(mine)
     assert all(th.equal(after[key], before[key]) == (".un" in key) for key in before if "target" not in key)
-    assert not mine.policy.training
+    obs = {key: value.numpy() for key, value in mine.replay_buffer.sample(8).observations.items()}
+    actions, expected = (model.predict(obs, deterministic=True)[0] for model in (mine, other))
+    assert actions == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_critics_may_differ_from_the_actor() -> None:
+    mine, other = (make("td3", policy=OtherCritics) for make in (ours, theirs))
+    other.policy.load_state_dict(mine.policy.state_dict())
+    for model in (mine, other):
+        train(model, 20, batch_size=16)
+    require_same(mine, other)
 
 
 def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
