@@ -9,7 +9,6 @@ from gymnasium import spaces
 from rlher.algos.exploration import RandomActions
 from rlher.algos.schedules import make_schedule
 from rlher.core.errors import UserError
-from tests.algos.test_faithful import LearntFeatures
 from tests.support.models import from_config, ours
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
@@ -58,9 +57,8 @@ def test_random_actions_are_held_and_keep_their_share(hold, n_envs):
         assert (counts == hold).mean() > 0.99
 
 
-@pytest.mark.parametrize("policy", [{}, {"features_extractor_class": LearntFeatures}])
-def test_no_action_is_held_beyond_the_end_of_its_episode(policy):
-    model = ours("ddpg", random_action=1.0, random_action_hold=100, learning_starts=0, policy_kwargs=policy)
+def test_no_action_is_held_beyond_the_end_of_its_episode():
+    model = ours("ddpg", random_action=1.0, random_action_hold=100, learning_starts=0)
     actions = model.replay_buffer.storage.rows["action"][:, 0]
     storage = model.replay_buffer.storage
     episodes = storage.episodes(0)[: -1 if storage.is_running[0] else None]

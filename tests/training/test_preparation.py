@@ -55,7 +55,7 @@ LEARNT_FEATURES = {"features_extractor_class": "tests.algos.test_faithful:Learnt
 
 def learnt_features_config() -> RunConfig:
     return RunConfig(
-        algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES),
+        algo=SACConfig("sac", policy_kwargs=LEARNT_FEATURES, net_arch=[16], batch_size=16),
         env=EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 4, "continuous": True}),
         engine=EngineConfig(compile="on", precision="bf16", overlap=True),
         normalize=NormalizeConfig(enabled=False),
