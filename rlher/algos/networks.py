@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import torch as th
@@ -40,16 +41,19 @@ class CriticEnsemble:
         self.bf16 = bf16
         self.networks = critic.q_networks
         self.layers = [*self.networks[0].children()]
-        # The first parameters of all networks, then the second ones, and so on.
-        groups = [*zip(*(network.parameters() for network in self.networks), strict=True)]
-        # Networks may share parameters, or have frozen ones. Then they are not stacked either.
-        parameters = [*dict.fromkeys(param for group in groups for param in group if param.requires_grad)]
+        parameters = [*dict.fromkeys(chain(*map(learnt_parameters, self.networks)))]
         self.is_stacked = (
-            isinstance(self.networks[0], nn.Sequential)
+            all(isinstance(network, nn.Sequential) for network in self.networks)
             and all(is_batchable(layer) for network in self.networks for layer in network)
-            and len(parameters) == len(groups) * len(self.networks)
+            # No parameters are frozen, or shared by networks.
+            and len(parameters) == sum(len([*network.parameters()]) for network in self.networks)
         )
-        self.weights = [_stack(group) for group in groups] if self.is_stacked else parameters
+        self.weights: list[th.Tensor] = [*parameters]
+        if self.is_stacked:
+            # The first parameters of all networks, then the second ones, and so on.
+            groups = [*zip(*(network.parameters() for network in self.networks), strict=True)]
+            parameters = [*chain(*groups)]
+            self.weights = [_stack(group) for group in groups]
         extractor = learnt_parameters(critic.features_extractor)
         learnt_extractor = [] if critic.share_features_extractor else extractor
         self.tensors = [*self.weights, *extractor]
