@@ -17,7 +17,7 @@ import yaml
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.core.workers import start_fork_server
-from rlher.tuning import WORKER_MODULES
+from rlher.tuning import SEARCH_MODULES
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def fork_server_of_a_run() -> None:
     """Let the fork server import what a run's workers need; without it, each worker of a test imports torch."""
-    start_fork_server(WORKER_MODULES)
+    start_fork_server(SEARCH_MODULES)
 
 
 @pytest.fixture(autouse=True)

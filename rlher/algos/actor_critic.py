@@ -58,9 +58,9 @@ class ActorCritic(OffPolicyAlgorithm):
         self.running_statistics = running_statistics(self.critic, self.critic_target)
         self.actor_params = learnt_parameters(self.actor)
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.parameters)
+        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.optimized)
         self.actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_ensemble.learnt, self.compiles_losses)
+        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_ensemble.differentiated, self.compiles_losses)
         self.actor_gradients = gradient_fn(self.actor_and_bc_loss, self.actor_params, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
@@ -77,7 +77,7 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.critic_ensemble.tensors, self.target_critic_ensemble.tensors, self.tau)
+        polyak_update(self.critic_ensemble.averaged, self.target_critic_ensemble.averaged, self.tau)
         polyak_update(*self.running_statistics, tau=1.0)
 
     # ------------------------------------------------------------------------------- parts of the losses

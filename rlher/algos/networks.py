@@ -32,9 +32,9 @@ class CriticEnsemble:
     :param critic: critic of Stable-Baselines3, with ``q_networks`` and a features extractor.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     :ivar weights: the networks' weights, stacked if possible.
-    :ivar tensors: the weights, and the learnt parameters of the features extractor.
-    :ivar learnt: the tensors that learn from the critic's loss. A shared features extractor does not.
-    :ivar parameters: the parameters that belong to ``learnt``, in the order of :meth:`unstack`.
+    :ivar averaged: what a target network follows: the weights, and the parameters of the features extractor.
+    :ivar differentiated: what learns from the critic's loss. A shared features extractor does not.
+    :ivar optimized: the optimizer's parameters that belong to ``differentiated``, in the order of :meth:`unstack`.
     """
 
     def __init__(self, critic: Any, bf16: bool = False) -> None:
@@ -56,12 +56,12 @@ class CriticEnsemble:
             self.weights = [_stack(group) for group in groups]
         extractor = learnt_parameters(critic.features_extractor)
         learnt_extractor = [] if critic.share_features_extractor else extractor
-        self.tensors = [*self.weights, *extractor]
-        self.learnt = [*self.weights, *learnt_extractor]
-        self.parameters = [*parameters, *learnt_extractor]
+        self.averaged = [*self.weights, *extractor]
+        self.differentiated = [*self.weights, *learnt_extractor]
+        self.optimized = [*parameters, *learnt_extractor]
 
     def unstack(self, gradients: Sequence[th.Tensor]) -> list[th.Tensor]:
-        """Return the gradients of ``parameters``, from those of ``learnt``."""
+        """Return the gradients of ``optimized``, from those of ``differentiated``."""
         if not self.is_stacked:
             return list(gradients)
         count = len(self.weights)

@@ -68,7 +68,7 @@ class SACBase(ActorCritic):
         return 0.5 * len(errors) * batch.weighted_mean(errors**2), errors
 
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
-        """Return the actor's loss, and the mean log-probability of its actions, which the entropy coefficient needs."""
+        """Return the actor's loss, and the mean log-probability of its actions, by which ``ent_coef`` is learnt."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
         value = self.aggregate_q_values(self.q_values(batch.obs, actions, frozen=True))
         return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}

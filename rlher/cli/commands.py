@@ -125,10 +125,10 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
-    from rlher.tuning import WORKER_MODULES
+    from rlher.tuning import SEARCH_MODULES
 
     if config.launcher == "local":
-        start_fork_server(WORKER_MODULES)  # it works while this process imports torch
+        start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

@@ -33,7 +33,7 @@ from rlher.training import start
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 
-WORKER_MODULES = (*start.WORKER_MODULES, "rlher.training.trainer", "scipy.stats")
+SWEEP_MODULES = (*start.RUN_MODULES, "rlher.training.trainer", "scipy.stats")
 """What the fork server imports for the workers of a sweep, which train runs."""
 
 UNLOCK_TIMEOUT = 60
@@ -167,7 +167,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(WORKER_MODULES)
+        start_fork_server(SWEEP_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:

@@ -16,14 +16,14 @@ from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
 
-WORKER_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
+RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the fork server imports for the workers of a run."""
 
 
 def start_fork_server_of_run(threads: int | None) -> None:
     """Start the fork server if a run with this many torch threads has worker processes."""
     if threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
-        start_fork_server(WORKER_MODULES)
+        start_fork_server(RUN_MODULES)
 
 
 def start_run(

@@ -2,8 +2,8 @@
 
 from rlher.jobs import sweep
 
-WORKER_MODULES = (
-    *sweep.WORKER_MODULES,
+SEARCH_MODULES = (
+    *sweep.SWEEP_MODULES,
     "rlher.tuning.trial_runner",
     "alembic.command",
     "optuna.storages._rdb.models",

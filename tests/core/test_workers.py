@@ -14,11 +14,11 @@ import pytest
 from rlher.core import workers
 from rlher.core.errors import DamagedFile, RunError, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
-from rlher.tuning import WORKER_MODULES
+from rlher.tuning import SEARCH_MODULES
 
 
 def test_the_fork_server_imports_modules_that_exist() -> None:
-    assert all(find_spec(name) for name in WORKER_MODULES)
+    assert all(find_spec(name) for name in SEARCH_MODULES)
 
 
 class Service:
