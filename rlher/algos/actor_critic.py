@@ -146,16 +146,13 @@ class ActorCritic(OffPolicyAlgorithm):
         """
         distances, actor_actions = self._squared_distances(obs, actions)
         if self.q_filter:
-            is_better = self._aggregated_q_values(obs, actions) > self._aggregated_q_values(obs, actor_actions)
-            distances = distances * is_better
+            with th.no_grad():
+                value = self.aggregate_q_values(self.q_values(obs, actions))
+                actor_value = self.aggregate_q_values(self.q_values(obs, actor_actions))
+            distances = distances * (value > actor_value)
         return distances.mean()
 
     def _squared_distances(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the (n, 1) squared distances between ``actions`` and the actor's actions, and the actor's actions."""
         actor_actions = self.act(obs, deterministic=True)
         return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions
-
-    @th.no_grad()
-    def _aggregated_q_values(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
-        """Return (n, 1) values of actions, without gradients."""
-        return self.aggregate_q_values(self.q_values(obs, actions))
