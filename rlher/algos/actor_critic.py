@@ -111,8 +111,9 @@ class ActorCritic(OffPolicyAlgorithm):
         rows = samples.demonstrations
         if rows is None or not self.bc_weight:
             return batch
-        obs = self.join_obs({key: values[rows] for key, values in samples.observations.items()})
-        return batch._replace(cloned=(obs, batch.actions[rows]))
+        obs = batch.obs
+        cloned = obs[rows] if isinstance(obs, th.Tensor) else {key: values[rows] for key, values in obs.items()}
+        return batch._replace(cloned=(cloned, batch.actions[rows]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.

@@ -157,13 +157,14 @@ def running_statistics(network: nn.Module, target: nn.Module) -> tuple[list[th.T
     return get_parameters_by_name(network, ["running_"]), get_parameters_by_name(target, ["running_"])
 
 
-def make_join_fn(policy: BasePolicy) -> Callable[[Any], Any]:
+def make_join_fn(policy: BasePolicy, keys: list[str] | None) -> Callable[[Any], Any]:
     """Return a function that joins observations to features (batch, features), which all networks of a policy share.
 
     SB3 converts, flattens and concatenates the keys once per network. The function also takes arrays, and a single
-    observation. Unless all keys are vectors, and no features are learnt, it returns observations as they are.
+    observation.
+
+    :param keys: the result of :func:`vector_keys`. If None, the function returns observations as they are.
     """
-    keys = vector_keys(policy)
     if keys is None:
         return lambda obs: obs
     extractor = networks_of(policy)[0].features_extractor
@@ -187,8 +188,8 @@ def vector_keys(policy: BasePolicy) -> list[str] | None:
 
     If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
-    found = {(type(network.features_extractor), *(_vector_keys(network) or ())) for network in networks_of(policy)}
-    return _vector_keys(networks_of(policy)[0]) if len(found) == 1 else None
+    found = [(type(network.features_extractor), _vector_keys(network)) for network in networks_of(policy)]
+    return found[0][1] if found.count(found[0]) == len(found) else None
 
 
 def _vector_keys(network: BaseModel) -> list[str] | None:

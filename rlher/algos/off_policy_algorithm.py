@@ -139,8 +139,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         super()._setup_model()
         saved = {*vars(self)}
         self._set_up_loop()
-        self.reads_only_vectors = vector_keys(self.policy) is not None
-        self.join_obs = make_join_fn(self.policy)
+        keys = vector_keys(self.policy)
+        self.reads_only_vectors = keys is not None
+        self.join_obs = make_join_fn(self.policy, keys)
         self.sets_training_mode = not self.reads_only_vectors or depends_on_training_mode(self.policy)
         self.setup_update()
         self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 
 EvaluationRows = list[dict[str, Any]]
 """The rows of a run, the newest last."""
+EndsEarly = Callable[[EvaluationRows], bool]
+"""A function that gets the rows after each evaluation, and returns whether the run ends now."""
 
 
 def write_evaluations(folder: Path, rows: EvaluationRows) -> None:

@@ -99,7 +99,7 @@ class TDErrorPriority(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(storage.n_envs * storage.capacity)
-        self.steps_entered = 0  # of each environment, number of transitions that entered the tree
+        self.steps_entered = 0  # of each environment, number of steps that entered the tree
         self.max_priority = 1.0
         self.batches = 0
 

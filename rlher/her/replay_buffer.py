@@ -4,8 +4,9 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,23 +167,22 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
-        storage = Storage(self.buffer_size, n_envs, layout)
-        self.reward_and_done = RewardAndDone(
-            storage,
-            RewardFunction(self._call_compute_reward),
-            relabel_done,
-            keep_goal_independent_reward,
-            ends_on_success,
-            success_reward,
+        self._make_reward_and_done = partial(
+            RewardAndDone,
+            reward_function=RewardFunction(self._call_compute_reward),
+            relabel_done=relabel_done,
+            keep_goal_independent_reward=keep_goal_independent_reward,
+            ends_on_success=ends_on_success,
+            success_reward=success_reward,
         )
         self._priority_name = priority
         self._priority_kwargs = dict(priority_kwargs or {})
-        self._set_storage(storage)
+        self._set_storage(Storage(self.buffer_size, n_envs, layout))
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.reward_and_done = replace(self.reward_and_done, storage=storage, statistics=RewardStatistics())
+        self.reward_and_done = self._make_reward_and_done(storage)
         self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:

@@ -229,7 +229,7 @@ class Storage:
 
     @property
     def oldest_step(self) -> int:
-        """Number of the oldest stored transition of each environment."""
+        """Step of the oldest stored transition of each environment."""
         return max(self.steps_added - self.capacity, 0)
 
     @property

@@ -2,13 +2,12 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.evaluations_csv import COLUMNS, EvaluationRows, write_evaluations
+from rlher.evaluation.evaluations_csv import COLUMNS, EndsEarly, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.evaluation.rollout import FINAL_SEED_OFFSET
@@ -47,11 +46,7 @@ class Evaluator:
     """
 
     def __init__(
-        self,
-        run: RunFolder,
-        model: OffPolicyAlgorithm,
-        start_time: float,
-        ends_early: Callable[[EvaluationRows], bool] | None = None,
+        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, ends_early: EndsEarly | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self.best_model = BestModel(run)

@@ -5,12 +5,11 @@ start the server before they import torch, and both import at the same time.
 """
 
 import shutil
-from collections.abc import Callable
 
 from rlher.config.training import RunConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.evaluation.evaluations_csv import EvaluationRows
+from rlher.evaluation.evaluations_csv import EndsEarly
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
@@ -26,9 +25,7 @@ def start_fork_server_of_run(threads: int | None) -> None:
         start_fork_server(RUN_MODULES)
 
 
-def start_run(
-    config: RunConfig, command_line: str, ends_early: Callable[[EvaluationRows], bool] | None = None
-) -> tuple[RunFolder, RunResult]:
+def start_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None = None) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.

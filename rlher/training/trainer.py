@@ -1,7 +1,6 @@
 """One training run: learn, evaluate, write models, checkpoints and the result, however it ends."""
 
 import json
-from collections.abc import Callable
 from contextlib import closing, suppress
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -9,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.evaluations_csv import EvaluationRows, write_evaluations
+from rlher.evaluation.evaluations_csv import EndsEarly, write_evaluations
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
@@ -36,9 +35,7 @@ class Trainer:
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
-    def __init__(
-        self, run: RunFolder, setup: TrainingSetup, ends_early: Callable[[EvaluationRows], bool] | None = None
-    ) -> None:
+    def __init__(self, run: RunFolder, setup: TrainingSetup, ends_early: EndsEarly | None = None) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model

@@ -31,7 +31,6 @@ def cloning_model(name: str, **options):
 
 def actor_loss(model, batch) -> tuple[float, float]:
     """Return the actor's loss and its cloning loss."""
-    th.manual_seed(0)
     _, losses = model.actor_and_bc_loss(batch)
     return float(losses["actor_loss"].detach()), float(losses["bc_loss"].detach())
 
