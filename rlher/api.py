@@ -20,7 +20,7 @@ from rlher.config import command_keys
 from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_values
+from rlher.config.key import flatten_sections
 from rlher.config.overrides import config_value, override_words
 from rlher.config.training import RunConfig, TrainConfig
 from rlher.core.console import escape_control, print_note, warn
@@ -444,7 +444,7 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(dotted_values(RunConfig(), config_value(keys)))
+    return dict(flatten_sections(RunConfig(), config_value(keys)))
 
 
 def _finished_run(run: run_folder.RunFolder, result: RunResult) -> Run:

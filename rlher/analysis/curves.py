@@ -75,7 +75,7 @@ def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     """Return the learning curve of a group. ``run_curves`` is empty if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.
-    :param y: column of the vertical axis, as :meth:`RunData.points` takes it.
+    :param y: column of the vertical axis, as :meth:`RecordedRun.points` takes it.
     :param smooth: number of points in the centred running mean of each run.
     """
     points = {run: series for run in group.runs if len(series := run.points(x, y))}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from rlher.analysis.loading import LABEL_KEYS, RunData, read_runs
+from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.config.command_keys import RunSelection
 from rlher.config.training import all_run_fields
 from rlher.core.console import escape_control, warn
@@ -44,7 +44,7 @@ class Group:
 
     env: str
     label: str
-    runs: list[RunData]
+    runs: list[RecordedRun]
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ def mean_text(counts: Collection[int]) -> str:
     return f"interquartile mean{fewer}" if max(counts) >= MIN_IQM_RUNS else "mean"
 
 
-Labels = dict[RunData, str]
+Labels = dict[RecordedRun, str]
 """Label of each run's group."""
 
 
@@ -120,7 +120,7 @@ def folder_labels(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(paths)
 
 
-def group_runs(runs: Sequence[RunData], by: Sequence[str] = ()) -> list[Group]:
+def group_runs(runs: Sequence[RecordedRun], by: Sequence[str] = ()) -> list[Group]:
     """Group runs by environment and some config keys.
 
     Without ``by``, the keys are algorithm, strategy and every other key that differs: a mean over two learning rates is
@@ -152,7 +152,7 @@ def _label_part(key: str, value: Any) -> str:
     return str(value) if key in LABEL_KEYS else f"{key}={value}"
 
 
-def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[RunData]]:
+def _by_env_and_label(labels: Labels) -> dict[tuple[str, str], list[RecordedRun]]:
     return group_by(labels, lambda run: (run.values["env"], labels[run]))
 
 
@@ -172,9 +172,9 @@ def _make_groups(labels: Labels) -> list[Group]:
     return groups
 
 
-def _without_repeated(runs: Sequence[RunData]) -> list[RunData]:
+def _without_repeated(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Of runs with equal configuration and seed, keep only the longest, because a copy is not another sample."""
-    longest: dict[str, RunData] = {}
+    longest: dict[str, RecordedRun] = {}
     for run in sorted(runs, key=lambda run: run.timesteps, reverse=True):
         values = {key: run.values[key] for key in sorted(run.values) if key == "seed" or separates_groups(key)}
         kept = longest.setdefault(repr(values), run)
@@ -183,14 +183,14 @@ def _without_repeated(runs: Sequence[RunData]) -> list[RunData]:
     return [run for run in runs if run in longest.values()]
 
 
-def _differences(runs: Sequence[RunData]) -> pd.DataFrame:
+def _differences(runs: Sequence[RecordedRun]) -> pd.DataFrame:
     """Return a table of the config keys that separate the runs into groups: a row per run, values as text."""
     values = [{key: str(value) for key, value in run.values.items() if separates_groups(key)} for run in runs]
     table = pd.DataFrame(values).fillna("None").sort_index(axis="columns")
     return table.loc[:, table.nunique() > 1]
 
 
-def _labels_with_differences(label: str, runs: Sequence[RunData]) -> Labels:
+def _labels_with_differences(label: str, runs: Sequence[RecordedRun]) -> Labels:
     """Return a label for each run: the given label and ``key=value`` for keys that differ between the runs.
 
     Several keys may divide the runs in the same way, such as ``her.priority`` and ``her.priority_kwargs``. Then the

@@ -45,7 +45,7 @@ LABEL_KEYS = ("algo", "env", "her")
 
 
 @dataclass(frozen=True, eq=False)
-class RunData:
+class RecordedRun:
     """A run as far as it has been trained.
 
     :param values: ``config.yaml`` with dotted keys, and :data:`LABEL_KEYS`. Missing keys have their defaults.
@@ -119,7 +119,7 @@ class RunData:
         return max(int(finite_float(self.values["eval.episodes"]) or EvalConfig.episodes), 1)
 
 
-def read_runs(path: str) -> list[RunData]:
+def read_runs(path: str) -> list[RecordedRun]:
     """Read all runs in and below one folder. The list may be empty.
 
     :raises UserError: the folder does not exist.
@@ -160,7 +160,7 @@ def _natural_key(name: str) -> list[str | int]:
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
-def read_run(folder: Path) -> RunData:
+def read_run(folder: Path) -> RecordedRun:
     """Read one run folder.
 
     :raises ValueError: the run has no evaluation yet, or a success rate is outside [0, 1].
@@ -171,7 +171,7 @@ def read_run(folder: Path) -> RunData:
     evaluations = _read_evaluations(folder, result)
     if not 0 <= (finite_float(result.get("success_rate")) or 0) <= 1:
         raise ValueError("result.json has a success rate outside [0, 1]")
-    return RunData(folder, config, evaluations, result)
+    return RecordedRun(folder, config, evaluations, result)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

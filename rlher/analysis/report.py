@@ -16,7 +16,7 @@ from rlher import __version__
 from rlher.analysis.comparison import tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, aggregate
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
-from rlher.analysis.loading import LABEL_KEYS, RunData, read_runs
+from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
@@ -166,7 +166,7 @@ def configuration(groups: Sequence[Group]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[differs], table[~differs]
 
 
-def _values(run: RunData) -> dict[str, str]:
+def _values(run: RecordedRun) -> dict[str, str]:
     """Return the keys of a run's config and ``meta.json`` as text, except those that always differ."""
     always_differ = ("started", "seed", "experiment")
     metadata = read_metadata(run.folder)

@@ -11,13 +11,13 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from rlher.config.algorithms import algorithms_with_key
-from rlher.config.key import dotted_values, first_type, flat_values
+from rlher.config.key import first_type, flatten_sections, values_by_key
 from rlher.core.errors import UserError, did_you_mean
 
 
 def set_values(config: Any, values: Mapping[str, Any]) -> None:
     """Set the values of dotted keys or nested sections, as :func:`set_value` does."""
-    for key, value in dotted_values(config, values):
+    for key, value in flatten_sections(config, values):
         set_value(config, key, value)
 
 
@@ -64,7 +64,7 @@ def _type_of(node: Any, annotation: Any, name: str) -> Any:
 
 def _hint(config: Any, key: str) -> str:
     """Return a hint for an unknown key: the algorithms that have the key, or the most similar keys; else ``""``."""
-    keys = flat_values(config)
+    keys = values_by_key(config)
     if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
         return "; add env=<id>, or leave it out"
     if owners := algorithms_with_key(key):

@@ -8,7 +8,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env_file, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import dotted_values, flat_values, iter_keys, validate
+from rlher.config.key import flatten_sections, iter_keys, validate, values_by_key
 from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code, trusts_code
@@ -67,7 +67,7 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
         return EnvConfig(id=name)
     config = read_env_file(file)
     if is_yaml_path(name):
-        require_trusted_code(file, flat_values(config, "env."), trust_code)
+        require_trusted_code(file, values_by_key(config, "env."), trust_code)
     return config
 
 
@@ -78,7 +78,7 @@ def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
         the command line, or names code that is not trusted.
     """
     keys = {key: field for key, field, _ in iter_keys(config)}
-    recipe = dict(dotted_values(config, _read_recipe(name)))
+    recipe = dict(flatten_sections(config, _read_recipe(name)))
     for key in recipe:
         if key in keys and keys[key].metadata.get("refused_in_recipe"):  # a file must not set trust_code
             raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")

@@ -122,12 +122,12 @@ def iter_keys(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]
             yield key, field, value
 
 
-def flat_values(config: Any, prefix: str = "") -> dict[str, Any]:
+def values_by_key(config: Any, prefix: str = "") -> dict[str, Any]:
     """Return the values of a config and of its sections by dotted key."""
     return {key: value for key, _, value in iter_keys(config, prefix)}
 
 
-def dotted_values(config: Any, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_sections(config: Any, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield values by dotted key. The values may be nested in the sections of a config.
 
     A mapping that is a value, such as that of ``her.goal_mix``, stays whole.
@@ -135,7 +135,7 @@ def dotted_values(config: Any, values: Mapping[str, Any], prefix: str = "") -> I
     for name, value in values.items():
         section = functools.reduce(lambda node, part: getattr(node, part, None), str(name).split("."), config)
         if isinstance(value, Mapping) and value and is_dataclass(section):
-            yield from dotted_values(section, value, f"{prefix}{name}.")
+            yield from flatten_sections(section, value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

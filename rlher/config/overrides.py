@@ -14,7 +14,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import dotted_values, takes_list, takes_text
+from rlher.config.key import flatten_sections, takes_list, takes_text
 from rlher.config.training import RunConfig
 from rlher.core.errors import UserError, first_line
 from rlher.her.strategies import STRATEGIES
@@ -31,14 +31,8 @@ CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
 """Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is a text."""
 
-REFUSED_BY_HYDRA = re.compile(r"[^\s\w./:+-]", re.ASCII)
-"""Characters such as those of ``env.kwargs.path=~/x``, most of which Hydra's grammar refuses outside of quotes."""
-
-PLAIN = re.compile(r"[\w./:-][\w./:+-]*", re.ASCII)
-"""Values that need no quotes."""
-
-NO_TEXT = re.compile(r"[+-]?(\.?\d[\d_.]*(e[+-]?[\d_]+)?|inf|nan)|true|false|null", re.IGNORECASE | re.ASCII)
-"""What Hydra reads as a number, a boolean or None if it is not quoted."""
+PLAIN = re.compile(r"(?!(true|false|null|inf|nan)$|[.]\d)[a-z_/.][\w./:+-]*", re.IGNORECASE | re.ASCII)
+"""Texts that Hydra reads as text without quotes. Others may be a number or another value."""
 
 
 class SweepValues(list):
@@ -62,7 +56,7 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key, value in groups_first(dotted_values(RunConfig(), overrides)):
+    for key, value in groups_first(flatten_sections(RunConfig(), overrides)):
         values |= _replace_short_form(key, value)
     return values
 
@@ -117,7 +111,7 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
             text = f"[{text}]"
     is_text, is_group = field is not None and takes_text(field), field is None and key in GROUPS
     has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
-    if not has_syntax and (is_text or is_group or REFUSED_BY_HYDRA.search(text)):
+    if not has_syntax and (is_text or is_group):
         return text
     return _parse_by_hydra(key, text, field)
 
@@ -140,6 +134,8 @@ def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:
         texts = override.sweep_string_iterator()
         values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
     except OverrideParseException:
+        if not HYDRA_SYNTAX.search(text):  # such as env.kwargs.path=~/x
+            return text
         if field and field.type == list[Any]:
             forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
             raise UserError(f"{key}=... does not name classes; write {forms}.") from None
@@ -198,7 +194,7 @@ def override_text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     text = str(value)
-    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and not NO_TEXT.fullmatch(text)):
+    if isinstance(value, int | float) or PLAIN.fullmatch(text):
         return text
     # Between quotes a backslash needs no escape, except directly before a quote or at the end: double it there.
     text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)

@@ -30,10 +30,7 @@ from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 Goals = NDArray[Any]
 """(n, …) goals at the environment's precision, because a reward may depend on it."""
 
-ORIGINAL = "original"
-"""Name of :func:`original` in a mix."""
-
-DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, ORIGINAL: 0.2}
+DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, "original": 0.2}
 """Default weights of the strategy ``mix``."""
 
 
@@ -164,7 +161,7 @@ def desired(request: GoalRequest) -> Goals:
 
 
 def original(request: GoalRequest) -> Goals:
-    """Return the desired goals with which the transitions were collected; a part of a mix."""
+    """Return the desired goals with which the transitions were collected; for use in a mix."""
     return request.desired_goals(request.ids)
 
 
@@ -189,7 +186,7 @@ def mix(request: GoalRequest, strategies: Mix, start: int = 0) -> Goals:
 
 
 STRATEGIES: dict[str, Callable[..., Goals]] = {
-    function.__name__: function for function in (future, final, episode, random, geometric, desired, mix)
+    function.__name__: function for function in (future, final, episode, random, geometric, desired, original, mix)
 }
 """Functions by the value of ``goal_selection_strategy`` (section 4.5 of the HER paper, arXiv:1707.01495)."""
 
@@ -206,8 +203,8 @@ def resolve_strategy(
     :param name: a name of :data:`STRATEGIES`, a member of SB3's enum, a function or callable class, or its
         ``module:name``.
     :param kwargs: keyword arguments of the user's functions and classes, also in a mix.
-    :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``;
-        ``"original"`` is :func:`original`. If None or empty, :data:`DEFAULT_MIX`.
+    :param mix_weights: weights of :func:`mix` by the name of a strategy, a function, or ``module:name``. If None or
+        empty, :data:`DEFAULT_MIX`.
     :param mix_start: the ``start`` of :func:`mix`.
     :raises ValueError: there is no such strategy, or a mix contains a mix, a negative weight, or no weight above 0.
     :raises UserError: the user's strategy cannot be imported, or does not take the arguments.
@@ -216,7 +213,7 @@ def resolve_strategy(
     if strategy is not mix:
         return strategy
     weights: Mapping[Any, float] = mix_weights or DEFAULT_MIX
-    parts = [original if part == ORIGINAL else _resolve("goal_mix", part, kwargs) for part in weights]
+    parts = [_resolve("goal_mix", part, kwargs) for part in weights]
     strategies = list(zip(parts, weights.values(), strict=True))
     is_finite = all(0 <= weight < np.inf for weight in weights.values())
     if mix in parts or not is_finite or not any(weights.values()):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config.compose import compose
-from rlher.config.key import flat_values, param_values
+from rlher.config.key import param_values, values_by_key
 from rlher.config.overrides import override_words
 from rlher.config.training import LAUNCHER_KEYS, RunConfig, TrainConfig
 from rlher.core import signals
@@ -224,5 +224,5 @@ def start_or_resume(config: RunConfig, command_line: str) -> None:
 def _resume(folder: Path, config: RunConfig, command_line: str) -> Any:
     """Resume a run as soon as no other process trains it. Keys that may change get the sweep's values."""
     kept = {*param_values(config), "recipe"}
-    changes = {key: value for key, value in flat_values(config).items() if key not in kept}
+    changes = {key: value for key, value in values_by_key(config).items() if key not in kept}
     return resume_run(resume_config({**changes, "run": str(folder)}), command_line, UNLOCK_TIMEOUT)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from rlher.config.command_keys import ModelChoiceConfig
-from rlher.config.key import changed_values, flat_values, param_values
+from rlher.config.key import changed_values, param_values, values_by_key
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
@@ -38,7 +38,7 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
         near = configs[-1].parent if configs else _newest(Path(logs))
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG_FILE}{hint}.") from None
-    require_trusted_code(folder / CONFIG_FILE, flat_values(config), trust_code)
+    require_trusted_code(folder / CONFIG_FILE, values_by_key(config), trust_code)
     return RunFolder(folder, config)
 
 

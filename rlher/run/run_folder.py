@@ -18,7 +18,7 @@ from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
-from rlher.config.key import dotted_values, param_values, validate
+from rlher.config.key import flatten_sections, param_values, validate
 from rlher.config.training import RunConfig
 from rlher.config.trust import is_signed, sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
@@ -117,7 +117,7 @@ def read_unvalidated_config(folder: Path) -> tuple[RunConfig, dict[str, Any]]:
         algorithm = ALGORITHMS.get(values["algo"]["name"])
         config = RunConfig(algo=algorithm.config() if algorithm else OffPolicyConfig())
         other_values = {}
-        for key, value in dotted_values(config, values):
+        for key, value in flatten_sections(config, values):
             try:
                 set_value(config, key, value)
             except UserError:

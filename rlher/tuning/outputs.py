@@ -15,7 +15,7 @@ from optuna.visualization import matplotlib as optuna_plots
 
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flat_values, param_values
+from rlher.config.key import param_values, values_by_key
 from rlher.config.overrides import override_words
 from rlher.config.training import RunConfig
 from rlher.config.trust import sign
@@ -147,7 +147,7 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
     """
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
-    defaults = flat_values(replace(config.defaults(), env=env))
+    defaults = values_by_key(replace(config.defaults(), env=env))
     values = param_values(config, without="left_out_of_recipe")
     tuned = {key: value for key, value in values.items() if value != defaults[key]}
     # A name may contain a newline. The text after it would become a key of a signed file.

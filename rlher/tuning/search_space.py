@@ -15,13 +15,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from rlher.config.algorithms import algorithms_with_key
 from rlher.config.assignment import set_value
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_mapping
-from rlher.config.key import flat_values, validate
+from rlher.config.key import validate, values_by_key
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.nested import flatten
 from rlher.core.reading import finite_float
-from rlher.her.strategies import DEFAULT_MIX, ORIGINAL, STRATEGIES
+from rlher.her.strategies import DEFAULT_MIX, STRATEGIES
 
 SearchSpace = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
@@ -155,6 +155,6 @@ def _baseline_value(key: str, config: RunConfig) -> Any:
 
 def _tunable_values(config: RunConfig) -> dict[str, Any]:
     """Return the config's values of all keys that can be tuned, the weights of a mix included."""
-    weights = dict.fromkeys((*STRATEGIES, ORIGINAL), 0.0) | (config.her.goal_mix or DEFAULT_MIX)
-    values = {name: value for name, value in flat_values(config).items() if name.startswith(TUNABLE)}
+    weights = dict.fromkeys(STRATEGIES, 0.0) | (config.her.goal_mix or DEFAULT_MIX)
+    values = {name: value for name, value in values_by_key(config).items() if name.startswith(TUNABLE)}
     return values | {MIX + name: weight for name, weight in weights.items() if name != "mix"}

@@ -28,7 +28,7 @@ def fitting(algo: str) -> str:
     return f"env.kwargs.continuous={'true' if ALGORITHMS[algo].actions == 'continuous' else 'false'}"
 
 
-@pytest.mark.parametrize(("algo", "strategy"), zip([*ALGORITHMS, "sac", "dqn"], STRATEGIES, strict=True))
+@pytest.mark.parametrize(("algo", "strategy"), zip([*ALGORITHMS, "sac", "dqn", "ddpg"], STRATEGIES, strict=True))
 def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: str, strategy: str) -> None:
     words = (f"her.goal_selection_strategy={strategy}", "total_timesteps=60", "eval.freq=30")
     assert rlher("train", f"algo={algo}", *BITS, fitting(algo), *TINY, *words).code == 0
