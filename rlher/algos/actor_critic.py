@@ -5,7 +5,7 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
 
-from rlher.algos.networks import CriticEnsemble, learnt_parameters, running_statistics
+from rlher.algos.networks import CriticEnsemble, learnt_parameters
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -55,12 +55,13 @@ class ActorCritic(OffPolicyAlgorithm):
         """Set the batched critics, the optimizers, and the gradients of both losses."""
         self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
         self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
-        self.running_statistics = running_statistics(self.critic, self.critic_target)
         self.actor_params = learnt_parameters(self.actor)
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.optimized)
+        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.optimizer_parameters)
         self.actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_ensemble.differentiated, self.compiles_losses)
+        self.critic_gradients = gradient_fn(
+            self.critic_loss, self.critic_ensemble.gradient_tensors, self.compiles_losses
+        )
         self.actor_gradients = gradient_fn(self.actor_and_bc_loss, self.actor_params, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
@@ -73,22 +74,18 @@ class ActorCritic(OffPolicyAlgorithm):
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
         _, losses, gradients = self.actor_gradients(batch)
         self.actor_optimizer.step(gradients)
-        return dict(losses)
+        return losses
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.critic_ensemble.averaged, self.target_critic_ensemble.averaged, self.tau)
-        polyak_update(*self.running_statistics, tau=1.0)
+        polyak_update(self.critic_ensemble.polyak_tensors, self.target_critic_ensemble.polyak_tensors, self.tau)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
     def target_q_values(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
-        """Return the clamped target critics' values of actions, without gradients of the weights.
-
-        :return: (critics, batch, outputs).
-        """
-        features = self.features(self.critic_target, obs).detach()
-        return self.clamp_target_q(self.target_critic_ensemble(th.cat((features, actions), dim=1), frozen=True))
+        """Return the clamped target critics' values of actions (critics, batch, outputs); without gradients."""
+        features = self.features(self.critic_target, obs)
+        return self.clamp_target_q(self.target_critic_ensemble(th.cat((features, actions), dim=1)))
 
     def q_values(
         self, obs: PyTorchObs, actions: th.Tensor, critics: slice | None = None, frozen: bool = False

@@ -37,7 +37,7 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
             target = batch.rewards + batch.discounts * value
         values = apply_network(self.q_net.q_net, self.features(self.q_net, batch.obs), self.bf16)
         values = values.gather(1, batch.actions.long())
-        return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values.detach() - target
+        return batch.weighted_mean(F.smooth_l1_loss(values, target, reduction="none")), values - target
 
     def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return greedy actions, or random ones with probability ``exploration_rate``, as Stable-Baselines3 does."""

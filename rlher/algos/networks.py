@@ -1,6 +1,6 @@
 """Evaluation of the networks in losses and for acting: features, single networks, and several networks at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -9,7 +9,6 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel, BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
-from stable_baselines3.common.utils import get_parameters_by_name
 from torch import nn
 from torch.nn import functional as F
 
@@ -32,12 +31,13 @@ class CriticEnsemble:
     :param critic: critic of Stable-Baselines3, with ``q_networks`` and a features extractor.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     :ivar weights: the networks' weights, stacked if possible.
-    :ivar averaged: what a target network follows: the weights, and the parameters of the features extractor.
-    :ivar differentiated: what learns from the critic's loss. A shared features extractor does not.
-    :ivar optimized: the optimizer's parameters that belong to ``differentiated``, in the order of :meth:`unstack`.
+    :ivar polyak_tensors: what a target network follows: the weights, and the parameters of the features extractor.
+    :ivar gradient_tensors: what learns from the critic's loss. A shared features extractor does not.
+    :ivar optimizer_parameters: the optimizer's parameters that belong to ``gradient_tensors``, in the order of
+        :meth:`unstack`.
     """
 
-    def __init__(self, critic: Any, bf16: bool = False) -> None:
+    def __init__(self, critic: Any, bf16: bool) -> None:
         self.bf16 = bf16
         self.networks = critic.q_networks
         self.layers = [*self.networks[0].children()]
@@ -56,12 +56,12 @@ class CriticEnsemble:
             self.weights = [_stack(group) for group in groups]
         extractor = learnt_parameters(critic.features_extractor)
         learnt_extractor = [] if critic.share_features_extractor else extractor
-        self.averaged = [*self.weights, *extractor]
-        self.differentiated = [*self.weights, *learnt_extractor]
-        self.optimized = [*parameters, *learnt_extractor]
+        self.polyak_tensors = [*self.weights, *extractor]
+        self.gradient_tensors = [*self.weights, *learnt_extractor]
+        self.optimizer_parameters = [*parameters, *learnt_extractor]
 
     def unstack(self, gradients: Sequence[th.Tensor]) -> list[th.Tensor]:
-        """Return the gradients of ``optimized``, from those of ``differentiated``."""
+        """Return the gradients of ``optimizer_parameters``, from those of ``gradient_tensors``."""
         if not self.is_stacked:
             return list(gradients)
         count = len(self.weights)
@@ -152,43 +152,13 @@ def depends_on_training_mode(policy: BasePolicy) -> bool:
     return not all(isinstance(module, containers | layers) for module in policy.modules())
 
 
-def running_statistics(network: nn.Module, target: nn.Module) -> tuple[list[th.Tensor], list[th.Tensor]]:
-    """Return the running statistics of BatchNorm layers. A target network copies those of its network (SB3 #996)."""
-    return get_parameters_by_name(network, ["running_"]), get_parameters_by_name(target, ["running_"])
-
-
-def make_join_fn(policy: BasePolicy, keys: list[str] | None) -> Callable[[Any], Any]:
-    """Return a function that joins observations to features (batch, features), which all networks of a policy share.
-
-    SB3 converts, flattens and concatenates the keys once per network. The function also takes arrays, and a single
-    observation.
-
-    :param keys: the result of :func:`vector_keys`. If None, the function returns observations as they are.
-    """
-    if keys is None:
-        return lambda obs: obs
-    extractor = networks_of(policy)[0].features_extractor
-    normalize: Callable = getattr(extractor, "normalizer", nn.Identity())
-    device = policy.device  # looked up once, because Stable-Baselines3 searches the parameters for it
-
-    def join(obs: Any) -> th.Tensor:
-        vectors = [th.as_tensor(obs[key], dtype=th.float32, device=device) for key in keys]
-        return normalize(th.cat(vectors, dim=-1))
-
-    return join
-
-
-def networks_of(policy: BasePolicy) -> list[BaseModel]:
-    """Return the networks of a policy: the actor first, or the Q network."""
-    return [part for part in policy.children() if isinstance(part, BaseModel)]
-
-
 def vector_keys(policy: BasePolicy) -> list[str] | None:
     """Return the observation's keys in the order in which all networks join them; None unless all are vectors.
 
     If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
-    found = [(type(network.features_extractor), _vector_keys(network)) for network in networks_of(policy)]
+    networks = [part for part in policy.children() if isinstance(part, BaseModel)]
+    found = [(type(network.features_extractor), _vector_keys(network)) for network in networks]
     return found[0][1] if found.count(found[0]) == len(found) else None
 
 

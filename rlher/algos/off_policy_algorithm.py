@@ -5,7 +5,6 @@ defined by each algorithm, for example in :mod:`rlher.algos.sac`.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import depends_on_training_mode, make_join_fn, vector_keys
+from rlher.algos.networks import depends_on_training_mode, vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -77,14 +76,13 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
-    random_action_source: RandomActions
+    random_actions: RandomActions
     """Replaces some of the agent's actions."""
     optimizers: list[th.optim.Optimizer]
     """Optimizers whose learning rate follows the schedule."""
-    reads_only_vectors: bool
-    """Whether the networks only join and normalise observations that are all vectors, and learn no features."""
-    join_obs: Callable[[Any], Any]
-    """Joins observations, by key, to one tensor (batch, features), if the networks read only vectors."""
+    vector_keys: list[str] | None
+    """The keys of observations in the order in which all networks join them, see
+    :func:`~rlher.algos.networks.vector_keys`."""
     sets_training_mode: bool
     """Whether some layers may be different during updates, as Dropout is."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
@@ -138,24 +136,19 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         super()._setup_model()
         saved = {*vars(self)}
-        self._set_up_loop()
-        keys = vector_keys(self.policy)
-        self.reads_only_vectors = keys is not None
-        self.join_obs = make_join_fn(self.policy, keys)
-        self.sets_training_mode = not self.reads_only_vectors or depends_on_training_mode(self.policy)
-        self.setup_update()
-        self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), *self._not_saved]
-
-    def _set_up_loop(self) -> None:
         extractors = [module for module in self.policy.modules() if isinstance(module, NormalizedExtractor)]
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
             extractor.normalizer = extractors[0].normalizer
         space: Any = self.action_space
-        self.random_action_source = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
+        self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
+        self.vector_keys = vector_keys(self.policy)
+        self.sets_training_mode = self.vector_keys is None or depends_on_training_mode(self.policy)
+        self.setup_update()
+        self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), *self._not_saved]
 
     # ------------------------------------------------------------------------------------------------- the loop
 
@@ -245,7 +238,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
                 self._episode_num += 1
                 if action_noise is not None:
                     action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
-                self.random_action_source.reset(index)
+                self.random_actions.reset(index)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
             if not continues:  # checked after storing, because a checkpoint repeats the actions of stored steps only
@@ -266,7 +259,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self.replay_buffer.truncate_last_trajectory()
         self._last_obs = obs
         self.update_normalizer(self._last_obs)
-        self.random_action_source.reset()
+        self.random_actions.reset()
 
     def update_normalizer(self, obs: Any) -> None:
         """Add (n, …) raw observations by key to the statistics, if observations are normalised."""
@@ -280,7 +273,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             "episodes": {name: list(getattr(self, name) or ()) for name in EPISODE_BUFFERS},
             "updates_due": self.updates_due,
             "action_space": self.action_space.np_random.bit_generator.state,
-            "random_actions": self.random_action_source.state_dict(),
+            "random_actions": self.random_actions.state_dict(),
         }
 
     def load_loop_state_dict(self, state: dict[str, Any]) -> None:
@@ -295,7 +288,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             setattr(self, name, deque(state["episodes"][name], maxlen=self._stats_window_size))
         self.updates_due = int(state["updates_due"])
         self.action_space.np_random.bit_generator.state = state["action_space"]
-        self.random_action_source.load_state_dict(state["random_actions"])
+        self.random_actions.load_state_dict(state["random_actions"])
 
     # ------------------------------------------------------------------------------------------------- acting
 
@@ -311,7 +304,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         finally:
             self._last_obs = obs
         is_scaled = isinstance(self.action_space, spaces.Box)
-        for env in self.random_action_source.replace(actions, self.num_timesteps < learning_starts):
+        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
             stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]
         return actions, stored
 
@@ -368,12 +361,24 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------ parts of the losses
 
+    def join_obs(self, obs: Any) -> Any:
+        """Join observations by key to one tensor (batch, features), normalised, which all networks read.
+
+        The observations may also be arrays, or of a single step. Unless all keys are vectors, they are returned as they
+        are. SB3 converts, flattens and concatenates the keys once per network.
+        """
+        if self.vector_keys is None:
+            return obs
+        vectors = [th.as_tensor(obs[key], dtype=th.float32, device=self.device) for key in self.vector_keys]
+        joined = th.cat(vectors, dim=-1)
+        return joined if self.normalizer is None else self.normalizer(joined)
+
     def features(self, network: BaseModel, obs: PyTorchObs) -> th.Tensor:
         """Return the features (batch, features) that a network reads, from the observations in a batch.
 
         If all keys are vectors, the batch has them joined. Otherwise each network extracts its own features.
         """
-        if self.reads_only_vectors:
+        if self.vector_keys is not None:
             assert isinstance(obs, th.Tensor)
             return obs
         return network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
@@ -385,7 +390,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     @property
     def compiles_losses(self) -> bool:
         """Whether losses are compiled. Of extractors for images, torch would compile parts again and again."""
-        return self.compile and self.reads_only_vectors
+        return self.compile and self.vector_keys is not None
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:

@@ -9,7 +9,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import FusedOptimizer
+from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -25,15 +25,18 @@ class SACBase(ActorCritic):
     """
 
     target_update_interval: int
-    ent_coef_optimizer: th.optim.Adam | None
+    ent_coef_optimizer: Any
     log_ent_coef: th.Tensor | None
+    """None if the entropy coefficient is fixed; then there is no ``ent_coef_optimizer``."""
+    batch_norm_stats: list[th.Tensor]
+    batch_norm_stats_target: list[th.Tensor]
     ent_coef_tensor: th.Tensor
     target_entropy: Any
 
     def setup_update(self) -> None:
         """Set the fused optimizer of the entropy coefficient too, if the coefficient is learnt."""
         super().setup_update()
-        if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+        if self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
             self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
 
@@ -79,12 +82,17 @@ class SACBase(ActorCritic):
         # weight of the last layer.
         return values.min(dim=0).values
 
+    def update_targets(self) -> None:
+        """Move the target critics towards the critics, and copy running statistics of BatchNorm layers (SB3 #996)."""
+        super().update_targets()
+        polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
+
     def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
         """Take one optimizer step of the entropy coefficient if it is learnt; return its loss.
 
         The loss is ``-log_ent_coef * (log_prob + target_entropy)``. Its gradient is known, so autograd is not needed.
         """
-        if self.ent_coef_optimizer is None or self.log_ent_coef is None:
+        if self.log_ent_coef is None:
             return {}
         gradient = -(log_prob + self.target_entropy)
         loss = self.log_ent_coef.detach() * gradient

@@ -8,7 +8,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.networks import apply_network, learnt_parameters, running_statistics
+from rlher.algos.networks import apply_network, learnt_parameters
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -36,7 +36,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
         super().setup_update()
         self.target_actor_params = learnt_parameters(self.actor_target)
-        self.actor_statistics = running_statistics(self.actor, self.actor_target)
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
@@ -84,7 +83,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Move the target critics and the target actor towards their networks."""
         super().update_targets()
         polyak_update(self.actor_params, self.target_actor_params, self.tau)
-        polyak_update(*self.actor_statistics, tau=1.0)
+        # Running statistics of BatchNorm layers are copied (SB3 #996).
+        polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
+        polyak_update(self.actor_batch_norm_stats, self.actor_batch_norm_stats_target, 1.0)
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""

@@ -29,7 +29,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import start_run
+from rlher.training.start import SEARCH_MODULES, start_run
 
 FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -125,8 +125,6 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
 
     :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
-    from rlher.tuning import SEARCH_MODULES
-
     if config.launcher == "local":
         start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
     from rlher.tuning import search

@@ -55,7 +55,7 @@ class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
     name: str = param("", "algorithm; `rlher list algos` lists them", to="builder")
-    learning_rate: float = param(1e-3, "learning rate of Adam", low=0)
+    learning_rate: float = param(1e-3, "learning rate of Adam", low=0, to="builder")
     learning_rate_schedule: str = code_param(
         "constant", "linear: falls to 0; constant_then_linear: in the last quarter", choices=SCHEDULES, to="builder"
     )
@@ -69,7 +69,9 @@ class OffPolicyConfig:
     train_freq: int = param(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
     gradient_steps: int | None = param(None, "updates per rollout; null: one per stored transition", low=1)
     tau: float = param(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = param("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
+    target_q_bounds: Any = param(
+        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="builder"
+    )
     net_arch: list[int] | dict[str, list[int]] = param([256, 256], "hidden layers; {pi: [64], qf: [256]}", to="policy")
     activation: str = code_param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
     policy_kwargs: dict[str, Any] = code_param({}, "more policy arguments; classes as module:Class", to="builder")
@@ -92,7 +94,9 @@ class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
     n_critics: int = param(2, "number of critics", low=1, to="policy")
-    action_noise: float = param(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
+    action_noise: float = param(
+        0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0, to="builder"
+    )
     layer_norm_critics: bool = param(False, "layer normalisation in the critics", to="builder")
     random_action: float = param(0.0, "share of uniformly random actions in training", low=0, high=1)
     random_action_hold: int = param(1, "steps that a random action is held, in learning_starts as well", low=1)

@@ -54,6 +54,11 @@ class EvalConfig:
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
+    @property
+    def final_seed(self) -> int:
+        """First seed of the final evaluation, so that its episodes are not used to choose a model."""
+        return self.seed + 1_000_000
+
 
 @dataclass
 class CheckpointConfig:

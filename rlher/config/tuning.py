@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlher.config.key import setting
-from rlher.config.training import DEFAULT_N_EVALUATIONS, TrainConfig
+from rlher.config.training import DEFAULT_N_EVALUATIONS, RunConfig, TrainConfig
 from rlher.core.errors import UserError
 
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
@@ -36,6 +36,11 @@ class OptimizeConfig(TrainConfig):
     rerun_best: int = setting(3, "number of best trials that are trained again at the end", low=1)
     rerun_seeds: int = setting(5, "number of fresh seeds for each of them and for trial 0", low=2, high=1000)
     progress: bool = setting(True, "show a table of trials; a line per trial if stderr is not a terminal")
+
+    @property
+    def baseline(self) -> RunConfig:
+        """Config of trial 0, with which candidates are compared. A trial changes keys of the search space."""
+        return self.for_parallel_run()
 
     @property
     def n_evaluations(self) -> int:

@@ -1,4 +1,4 @@
-"""Get, set, preserve and seed the state of the global random number generators of Python, NumPy and torch."""
+"""What results depend on besides their inputs: the global random number generators, and torch's number of threads."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -37,6 +37,17 @@ def preserve_rng_state() -> Iterator[None]:
         yield
     finally:
         set_rng_state(state)
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Let torch use this number of threads within the block. Sums by several threads may differ in the last digit."""
+    before = th.get_num_threads()
+    th.set_num_threads(number)
+    try:
+        yield
+    finally:
+        th.set_num_threads(before)
 
 
 def set_random_seed(seed: int) -> None:

@@ -16,7 +16,7 @@ from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
 from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, fill_from_rollout, probe_ends_on_success
-from rlher.her.reward_and_done import REWARD_TOLERANCE, is_success_reward
+from rlher.her.reward_and_done import REWARD_TOLERANCE, goal_independent_rewards, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
 CHECKED_STEPS = 200
@@ -223,7 +223,7 @@ def _check_reward_agreement(config: EnvConfig, rollout: RandomRollout) -> Iterat
     step_rewards = rollout.rewards[steps]
     infos = [rollout.infos[step] for step in steps]
     computed = rollout.rewards_of(rollout.achieved[steps], rollout.desired[steps], infos)
-    differs = np.abs(step_rewards - computed) > REWARD_TOLERANCE * np.maximum(1.0, np.abs(step_rewards))
+    differs = goal_independent_rewards(step_rewards, computed) != 0
     is_crash = rollout.info_flags(config.crash_key)[steps]
     is_failure = (rollout.terminated & ~rollout.info_flags(config.success_key))[steps]
     if not differs.any():

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
@@ -20,7 +19,7 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.command_keys import PlayConfig
 from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
-from rlher.core.rng import preserve_rng_state, set_random_seed
+from rlher.core.rng import preserve_rng_state, set_random_seed, torch_threads
 from rlher.envs.make import make_env
 from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import Episode, summarize
@@ -67,16 +66,11 @@ def play_model(
     :param on_step: as in :func:`~rlher.evaluation.rollout.play_episode`.
     :raises RunError: the environment failed.
     """
-    threads = th.get_num_threads()
-    with preserve_rng_state():
-        th.set_num_threads(1)
+    with preserve_rng_state(), torch_threads(1):
         set_random_seed(seeds[0])
-        try:
-            with closing(make_env(config.env)) as env:
-                policy = make_policy(load_model(config, file, env, device), deterministic)
-                yield from play_episodes(env, policy, seeds, on_step)
-        finally:
-            th.set_num_threads(threads)
+        with closing(make_env(config.env)) as env:
+            policy = make_policy(load_model(config, file, env, device), deterministic)
+            yield from play_episodes(env, policy, seeds, on_step)
 
 
 @dataclass(frozen=True)

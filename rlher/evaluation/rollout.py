@@ -12,9 +12,6 @@ from rlher.core.console import can_redraw
 from rlher.core.rng import preserve_rng_state, set_random_seed
 from rlher.evaluation.metrics import Episode
 
-FINAL_SEED_OFFSET = 1_000_000
-"""Added to ``eval.seed`` for the final evaluation, so that its episodes are not used to choose a model."""
-
 Observation = dict[str, np.ndarray]
 Policy = Callable[[Observation], np.ndarray]
 

@@ -37,7 +37,7 @@ from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_and_crash import SUCCESS_KEYS
 from rlher.evaluation import metrics
 from rlher.evaluation.agents import TrainedAgent, make_policy
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET, Observation, Policy, play_episode
+from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
@@ -198,13 +198,13 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
         np.testing.assert_allclose(exported(observation), action, atol=1e-4, err_msg="the exported actions differ")
         return action
 
-    play_episode(env, checked_policy, FINAL_SEED_OFFSET)
+    play_episode(env, checked_policy, seed=0)
 
 
 def _final_evaluation(chosen: TrainedAgent) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
-    seed = eval_config.seed + FINAL_SEED_OFFSET
+    seed = eval_config.final_seed
     result = read_result(chosen.run.folder)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     recorded = summary if isinstance(summary, dict) else {}

@@ -1,10 +1,4 @@
-"""Run jobs side by side, in worker processes of this machine or in tasks of a Ray cluster.
-
-:func:`run_jobs` runs the jobs of a sweep or a search::
-
-    with JobPool(config, ray_retries=-1) as pool:
-        run_jobs(SweepSource(runs), pool, config.progress)
-"""
+"""Run the jobs of a sweep or a search side by side, in worker processes or in tasks of a Ray cluster."""
 
 import contextlib
 import multiprocessing
@@ -32,71 +26,69 @@ POLL_SECONDS = 1.0
 """How long a command waits for the end of a job before it shows the progress."""
 
 
-def run_jobs(jobs: JobSource, pool: "JobPool", show_progress: bool) -> None:
-    """Run jobs in the workers of a pool until there are no more.
-
-    :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
-    """
-    with ProgressTable(jobs, show_progress) as table:
-        try:
-            while pool.running or not jobs.is_complete():
-                for job in jobs.next_jobs(pool.size - len(pool.running)):
-                    pool.submit(job)
-                table.update()
-                if not pool.running:  # other commands run the last jobs
-                    time.sleep(POLL_SECONDS)
-                for future in wait(pool.running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    jobs.on_end(pool.running.pop(future).owner, future.exception())
-        except BaseException:
-            if pool.running:
-                print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
-            pool.stop()
-            jobs.on_interrupt()
-            table.update()
-            raise
-        table.update()
-
-
 class JobPool:
-    """Context manager that runs ``workers=`` jobs at a time. The end of the block stops them.
+    """Runs ``workers=`` jobs at a time::
+
+        with JobPool(config, ray_retries=-1) as pool:
+            pool.run(SweepSource(runs))
 
     Each job has its own process or Ray task, and a thread of this process waits for the end of the job.
 
     :param ray_retries: how often Ray runs a job again if its node died; -1 for no limit.
-    :ivar running: the jobs that were submitted, until their end is recorded.
     :raises UserError: Ray is not installed, or the head node of the cluster cannot be reached.
     """
 
     def __init__(self, config: TrainConfig, ray_retries: int) -> None:
-        self.size = config.workers
+        self._size = config.workers
+        self._shows_progress = config.progress
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
-        self._run = partial(_run_on_ray, self._ray, options) if self._ray else _run_locally
+        self._run_job = partial(_run_on_ray, self._ray, options) if self._ray else _run_locally
         self._threads = ThreadPoolExecutor(config.workers)
-        self.running: dict[Future, Job] = {}
+        self._running: dict[Future, Job] = {}
+        """The jobs whose end is not recorded yet."""
 
     def __enter__(self) -> "JobPool":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if self._ray:
             self._ray.shutdown()  # so that the next sweep of this process can connect
 
-    def submit(self, job: Job) -> None:
-        """Run a job as soon as a worker is free."""
-        self.running[self._threads.submit(self._run, job)] = job
+    def run(self, jobs: JobSource) -> None:
+        """Run jobs until there are no more.
 
-    def stop(self) -> None:
+        :raises KeyboardInterrupt: Ctrl-C or SIGTERM; the running jobs were stopped.
+        """
+        with ProgressTable(jobs, self._shows_progress) as table:
+            try:
+                while self._running or not jobs.is_complete():
+                    for job in jobs.next_jobs(self._size - len(self._running)):
+                        self._running[self._threads.submit(self._run_job, job)] = job
+                    table.update()
+                    if not self._running:  # other commands run the last jobs
+                        time.sleep(POLL_SECONDS)
+                    for future in wait(self._running, POLL_SECONDS, FIRST_COMPLETED).done:
+                        jobs.on_end(self._running.pop(future).owner, future.exception())
+            except BaseException:
+                self._stop()
+                jobs.on_interrupt()
+                table.update()
+                raise
+            table.update()
+
+    def _stop(self) -> None:
         """Interrupt all jobs as Ctrl-C does, and wait until they have ended. Another Ctrl-C kills them."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._running:
+            print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
         try:
-            while not all(future.done() for future in self.running):
-                for job in self.running.values():  # repeated: a process that begins a job may miss the signal
+            while not all(future.done() for future in self._running):
+                for job in self._running.values():  # repeated: a process that begins a job may miss the signal
                     job.interrupt()
-                wait(self.running, POLL_SECONDS)
+                wait(self._running, POLL_SECONDS)
         except KeyboardInterrupt:
-            for job in self.running.values():
+            for job in self._running.values():
                 job.kill()
 
 

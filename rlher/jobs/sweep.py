@@ -24,7 +24,7 @@ from rlher.core.errors import ReportedError, RunError, describe_error
 from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.evaluation.evaluations_csv import read_last_evaluation
-from rlher.jobs.job_pool import JobPool, run_jobs
+from rlher.jobs.job_pool import JobPool
 from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
@@ -32,9 +32,6 @@ from rlher.run.run_folder import read_result, safe_name
 from rlher.training import start
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-
-SWEEP_MODULES = (*start.RUN_MODULES, "rlher.training.trainer", "scipy.stats")
-"""What the fork server imports for the workers of a sweep, which train runs."""
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -167,11 +164,11 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(SWEEP_MODULES)
+        start_fork_server(start.SWEEP_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
-            run_jobs(SweepSource(runs), pool, config.progress)
+            pool.run(SweepSource(runs))
     except KeyboardInterrupt:
         finished = sum(run.state is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")

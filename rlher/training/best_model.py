@@ -34,13 +34,6 @@ class BestModel:
         self._records_clips = run.config.record
         """After a recording failed, no more clips are recorded."""
 
-    def replace_if_better(self, rows: EvaluationRows, content: bytes) -> bool:
-        """Keep the model of the last row if this row is the best, and return whether it is."""
-        is_best = rows[-1] is best_row(rows)
-        if is_best:
-            self.replace(content)
-        return is_best
-
     def replace(self, content: bytes) -> None:
         """Keep a model, and write its file."""
         self.content = content

@@ -53,7 +53,7 @@ def new_checkpoint(parent: Path, timesteps: int) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
-        write_json(temporary / MANIFEST_FILE, {"timesteps": timesteps, "sha256": sums})
+        write_json(temporary / MANIFEST_FILE, {"sha256": sums})
         for file in (*temporary.iterdir(), temporary):
             sync(file)
         if path.exists():

@@ -10,7 +10,6 @@ from rlher.core.writing import write_bytes
 from rlher.evaluation.evaluations_csv import COLUMNS, EndsEarly, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
-from rlher.evaluation.rollout import FINAL_SEED_OFFSET
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
@@ -57,7 +56,8 @@ class Evaluator:
         """Plays the episodes; to be closed."""
         self._ends_early = ends_early
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
-        self._next_step = self._freq
+        self._last_step = 0
+        """Step of the last evaluation."""
         self._start_time = start_time
 
     @property
@@ -67,18 +67,18 @@ class Evaluator:
 
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
-        if self._model.num_timesteps >= self._next_step:
-            self.finish_pending(keep=(self._run.config.eval.workers or 1) - 1)
+        if self._model.num_timesteps // self._freq > self._last_step // self._freq:
+            self.finish_pending(except_newest=(self._run.config.eval.workers or 1) - 1)
             self.start()
-            self._next_step = (self._model.num_timesteps // self._freq + 1) * self._freq
 
     def start(self) -> None:
         """Start to evaluate the current model.
 
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
+        self._last_step = self._model.num_timesteps
         columns_at_start = {
-            "timesteps": self._model.num_timesteps,
+            "timesteps": self._last_step,
             "updates": self._model._n_updates,
             "wall_seconds": round(self.elapsed, 3),
         }
@@ -96,12 +96,12 @@ class Evaluator:
         while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].batches)):
             self._finish_oldest()
 
-    def finish_pending(self, keep: int = 0) -> None:
-        """Wait for the evaluations in progress, but the newest ``keep``, and record their results.
+    def finish_pending(self, except_newest: int = 0) -> None:
+        """Wait for the evaluations in progress, except the newest ones, and record their results.
 
         :raises RunError: the environment failed in an evaluation.
         """
-        while len(self._pending) > keep:
+        while len(self._pending) > except_newest:
             self._finish_oldest()
 
     def _finish_oldest(self) -> None:
@@ -111,13 +111,13 @@ class Evaluator:
         row = {name: values[name] for name in COLUMNS}
         self.rows.append(row)
         self._log(row)
-        is_best = self.best_model.replace_if_better(self.rows, model_content)
         write_evaluations(self._run.folder, self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
-        if is_best:
+        if row is best_row(self.rows):
+            self.best_model.replace(model_content)
             self.best_model.record_clip(row["timesteps"])
         if self._ends_early and self._ends_early(self.rows):
             raise StopTraining
@@ -130,8 +130,7 @@ class Evaluator:
 
         :return: the summary of the last model, and the summary of the best model with the step at which it was saved.
         """
-        n_episodes = self._run.config.eval.final_episodes
-        seed = self._run.config.eval.seed + FINAL_SEED_OFFSET
+        n_episodes, seed = self._run.config.eval.final_episodes, self._run.config.eval.final_seed
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
         best, best_model = best_row(self.rows), self.best_model.content
@@ -155,8 +154,8 @@ class Evaluator:
     # ------------------------------------------------------------------------------------------------ checkpoints
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far, and when the next is due, as JSON values; none may be in progress."""
-        return {"rows": self.rows, "next": self._next_step, "elapsed": self.elapsed}
+        """Return the evaluations so far as JSON values; none may be in progress."""
+        return {"rows": self.rows, "elapsed": self.elapsed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a value of :meth:`state_dict`.
@@ -167,5 +166,5 @@ class Evaluator:
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):
             raise ValueError("an evaluation lacks its success rate or its return")
-        self._next_step = int(state["next"])
+        self._last_step = int(self.rows[-1]["timesteps"]) if self.rows else 0
         self._start_time -= float(state["elapsed"])

@@ -6,8 +6,6 @@ The losses are in :mod:`rlher.algos.actor_critic`, datasets in :mod:`rlher.her.d
 from dataclasses import replace
 from typing import Any
 
-from gymnasium import spaces
-
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.environment import EnvConfig
@@ -23,14 +21,15 @@ CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
-def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm, observation_space: spaces.Dict) -> str:
+def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
-    :param observation_space: observation space of the training environments.
     :raises UserError: the dataset is missing, damaged, or of another environment.
     """
     assert config.demos.path is not None
-    space = without_hand_goal(observation_space) if config.env.relay.enabled else observation_space
+    space: Any = model.observation_space
+    if config.env.relay.enabled:
+        space = without_hand_goal(space)
     dataset = read_dataset(config.demos.path, space, model.action_space)
     _require_same_env(dataset, config)
     trajectories = [_as_in_training(trajectory, config.env) for trajectory in dataset.trajectories]

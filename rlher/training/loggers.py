@@ -126,6 +126,10 @@ class TrackerWriter(KVWriter):
 
     def __init__(self, run: RunFolder) -> None:
         self._name = name = run.config.logger
+        self._tracker: Any = None
+        """None if there is no tracker, or if it has failed."""
+        if name == "none":
+            return
         with preserve_rng_state():
             self._tracker = instantiate("logger", TRACKERS.get(name, name), None, run)
         if missing := [method for method in ("log", "finish") if not callable(getattr(self._tracker, method, None))]:

@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import RunConfig
+from rlher.core.rng import torch_threads
 from rlher.core.user_code import instantiate
 from rlher.envs.contract import require_goal_env
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
@@ -67,7 +68,7 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
 
     build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
     rebuildable = RebuildableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
-    with _torch_settings(config.threads or 1), closing(rebuildable) as envs:
+    with torch_threads(config.threads or 1), _flushed_denormals(), closing(rebuildable) as envs:
         require_supported_actions(config.algo.name, envs.action_space)
         os.chdir(working_folder)  # an environment may have left it
         model = build_model(config, envs)
@@ -76,21 +77,18 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
         warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
         notes = [*warnings, *_model_notes(config, model)]
         if config.demos.path is not None and checkpoint is None:
-            notes.append(add_demonstrations(config, model, envs.observation_space))  # type: ignore[arg-type]
+            notes.append(add_demonstrations(config, model))
         yield TrainingSetup(config, model, notes, callbacks, start_time, checkpoint)
 
 
 @contextmanager
-def _torch_settings(threads: int) -> Iterator[None]:
-    """Set torch's threads and how it computes with subnormal numbers within the block."""
-    before = th.get_num_threads()
-    th.set_num_threads(threads)
+def _flushed_denormals() -> Iterator[None]:
+    """Let torch compute with zeros in place of subnormal numbers within the block."""
     # Adam's moments of inputs that are always zero, such as an unused goal part, decay to subnormal numbers: 6x slower.
     th.set_flush_denormal(True)
     try:
         yield
     finally:
-        th.set_num_threads(before)
         th.set_flush_denormal(False)
 
 

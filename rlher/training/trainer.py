@@ -47,7 +47,7 @@ class Trainer:
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
         # After `restore`, only code that preserves the random number generators may run; the tracker preserves them.
-        self.tracker = TrackerWriter(run) if run.config.logger != "none" else None
+        self.tracker = TrackerWriter(run)
         self._has_final_evaluation = ends_early is None
 
     def train(self) -> RunResult:
@@ -98,8 +98,7 @@ class Trainer:
         config = self.config
         logger = make_logger(self.run.folder, config.tensorboard, self.checkpointer.log_rows, self.model.num_timesteps)
         self.model.set_logger(logger)
-        if self.tracker is not None:
-            logger.output_formats.append(self.tracker)
+        logger.output_formats.append(self.tracker)
 
         progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluator, config.progress)
         with closing(logger), progress_bar as progress:
@@ -141,8 +140,7 @@ class Trainer:
             result.error = result.error or f"{RESULT_FILE} was not written ({os_error_reason(error)})"
             raise self._run_error() from error
         finally:
-            if self.tracker is not None:
-                self.tracker.finish(result)
+            self.tracker.finish(result)
             if self.config.json:
                 print(json.dumps({"run": str(self.run), **result.to_dict()}), flush=True)
 

@@ -25,7 +25,7 @@ from rlher.core.matplotlib_settings import SETTINGS
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import atomic_write, write_json, write_text
-from rlher.tuning.reruns import BASELINE_NUMBER, Candidate, candidate_name, format_gain, table_row
+from rlher.tuning.reruns import BASELINE, Candidate, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RECIPE_FILE, TRIALS_FILE, VERDICT_FILE
@@ -90,7 +90,7 @@ def write_results(study: Study, candidates: list[Candidate], config: OptimizeCon
     if not candidates:
         return SearchResult(folder, verdict, conclusion, None)
     best = candidates[0]
-    comments = [f"The best candidate: {candidate_name(best['number'])}.", conclusion]
+    comments = [f"The best candidate: {best['name']}.", conclusion]
     _write_recipe(best["params"], comments, config, folder)
     write_json(folder / VERDICT_FILE, verdict)
     command = _train_command(config, folder / RECIPE_FILE) if best["is_better"] else None
@@ -112,7 +112,7 @@ def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
 def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
     """Write ``best.yaml`` with the given parameters."""
     file = folder / RECIPE_FILE
-    text = recipe_text(apply_params(config.for_parallel_run(), params), [*comments, _train_command(config, file)])
+    text = recipe_text(apply_params(config.baseline, params), [*comments, _train_command(config, file)])
     write_text(file, sign(text, folder))
 
 
@@ -123,10 +123,10 @@ def _conclusion(candidates: list[Candidate], config: OptimizeConfig) -> str:
     best = candidates[0]
     n_seeds = len(best["success"])
     measure = OBJECTIVES[config.objective]
-    if best["number"] == BASELINE_NUMBER:
+    if best["name"] == BASELINE:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best["is_better"] else "Not significantly better than the baseline"
-    compared = f"trial {best['number']} minus baseline, {measure} on {n_seeds} fresh seeds each"
+    compared = f"{best['name']} minus baseline, {measure} on {n_seeds} fresh seeds each"
     return f"{start}: {compared}: {format_gain(best['gain'])}, 95 % interval."
 
 

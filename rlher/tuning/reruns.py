@@ -4,7 +4,7 @@ Then compare the candidates with the baseline, with confidence intervals.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from rlher.config.training import RunConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
+from rlher.evaluation.evaluations_csv import EndsEarly
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.training.start import start_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
@@ -25,8 +27,8 @@ from rlher.tuning.study_storage import open_study
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trials import completed_trials, rank_trials
 
-BASELINE_NUMBER = -1
-"""Number of the baseline among the candidates of the re-runs. Other candidates have the number of their trial."""
+BASELINE = "baseline"
+"""Name of the baseline among the candidates. The others are called ``trial <number>``."""
 
 RERUN_SEED = "rerun_seed"
 """User attribute of a re-run: number of its seed, from 0."""
@@ -34,23 +36,18 @@ RERUN_SEED = "rerun_seed"
 RERUN_SEED_OFFSET = 10**6
 """Offset of the first re-run's seed, far above the seeds of a search, so that re-runs have seeds that no trial had."""
 
-ParamsByCandidate = Mapping[int, Mapping[str, Any]]
-"""Parameters of the candidates by their number."""
+ParamsByCandidate = Mapping[str, Mapping[str, Any]]
+"""Parameters of the candidates by their name."""
 
 Candidate = dict[str, Any]
 """The object of a candidate in ``verdict.json``, see :func:`candidate_json`."""
 
 
-def candidate_name(number: int) -> str:
-    """Return ``"baseline"`` or ``"trial 4"``."""
-    return "baseline" if number == BASELINE_NUMBER else f"trial {number}"
-
-
 def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
-    """Return the parameters of the baseline and of the best trials, by number."""
-    baseline = baseline_params(space, config.for_parallel_run())
+    """Return the parameters of the baseline and of the best trials, by name."""
+    baseline = baseline_params(space, config.baseline)
     best = [trial for trial in rank_trials(study, space) if trial.params != baseline]
-    return {BASELINE_NUMBER: baseline, **{trial.number: trial.params for trial in best[: config.rerun_best]}}
+    return {BASELINE: baseline, **{f"trial {trial.number}": trial.params for trial in best[: config.rerun_best]}}
 
 
 def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
@@ -85,6 +82,8 @@ def _queued_reruns(study: Study) -> list[tuple[FrozenTrial, tuple[Any, Any]]]:
 class RerunRunner(TrialRunner):
     """Runs the re-runs. Each re-run trains one seed to its end, and keeps its models."""
 
+    runs_folder = RERUNS_FOLDER
+
     def _seed_offsets(self, trial: Trial) -> Sequence[int]:
         """Return the number to add to the seed of the config for the trial's only run.
 
@@ -94,9 +93,9 @@ class RerunRunner(TrialRunner):
             raise optuna.TrialPruned
         return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
 
-    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
-        """Train on one seed. The score has the success rate of the last model in the final evaluation."""
-        _, result = start_run(self._run_config(trial, seed_offset, RERUNS_FOLDER), self.command_line)
+    def _train(self, config: RunConfig, ends_early: EndsEarly) -> Score:
+        """Train a run to its end. The score has the success rate of the last model in the final evaluation."""
+        _, result = start_run(config, self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))
 
 
@@ -111,15 +110,15 @@ def compare_candidates(
     :return: empty if the baseline or all other candidates are left out.
     """
     completed = completed_trials(reruns, space)
-    usable: dict[int, list[Score]] = {}
-    for number, params in candidates.items():
+    usable: dict[str, list[Score]] = {}
+    for name, params in candidates.items():
         of_candidate = [trial for trial in completed if trial.params == params]
         by_seed = {trial.user_attrs.get(RERUN_SEED): score_of(trial) for trial in of_candidate}
         scores = [by_seed[seed] for seed in range(config.rerun_seeds) if seed in by_seed]
         if len(scores) >= 2:
-            usable[number] = scores
+            usable[name] = scores
 
-    baseline = usable.pop(BASELINE_NUMBER, None)
+    baseline = usable.pop(BASELINE, None)
     if baseline is None or (len(candidates) > 1 and not usable):
         return []
 
@@ -127,20 +126,20 @@ def compare_candidates(
         return [getattr(score, config.objective) for score in scores]
 
     episodes = config.eval.final_episodes if config.objective == "success" else None
-    compared = [candidate_json(BASELINE_NUMBER, {}, baseline, (0.0, 0.0, 0.0))]
-    for number, scores in usable.items():
+    compared = [candidate_json(BASELINE, {}, baseline, (0.0, 0.0, 0.0))]
+    for name, scores in usable.items():
         confidence = 1 - 0.05 / len(usable)
         gain = stats.difference_interval(values(scores), values(baseline), episodes, confidence)
-        compared.append(candidate_json(number, candidates[number], scores, gain))
+        compared.append(candidate_json(name, candidates[name], scores, gain))
     return sorted(compared, key=_rank, reverse=True)
 
 
 def _rank(candidate: Candidate) -> tuple[float, float, bool]:
     """Return the key by which candidates are sorted."""
-    return candidate["gain"][0], -candidate["steps"], candidate["number"] == BASELINE_NUMBER
+    return candidate["gain"][0], -candidate["steps"], candidate["name"] == BASELINE
 
 
-def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]) -> Candidate:
+def candidate_json(name: str, params: Mapping[str, Any], scores: list[Score], gain: Sequence[float]) -> Candidate:
     """Return a candidate's object of ``verdict.json``.
 
     :param params: the trial's parameters, empty for the baseline.
@@ -149,8 +148,8 @@ def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], 
     """
     mean = mean_score(scores)
     return {
-        "number": number,
-        **{name: [getattr(score, name) for score in scores] for name in OBJECTIVES},
+        "name": name,
+        **{objective: [getattr(score, objective) for score in scores] for objective in OBJECTIVES},
         "steps": mean.steps,
         "share_at_target": mean.share_at_target,
         "gain": [bound if np.isfinite(bound) else None for bound in gain],  # JSON has no infinity
@@ -161,14 +160,13 @@ def candidate_json(number: int, params: Mapping[str, Any], scores: list[Score], 
 
 def table_row(candidate: Candidate) -> dict[str, str]:
     """Return the cells of a table, by column, for a candidate of ``verdict.json``."""
-    number = candidate["number"]
     return {
-        "candidate": candidate_name(number),
+        "candidate": candidate["name"],
         "final success": f"{np.mean(candidate['success']):.1%}",
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_target", 1.0)),
-        "difference to baseline": "" if number == BASELINE_NUMBER else format_gain(candidate["gain"]),
+        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate["share_at_target"]),
+        "difference to baseline": "" if candidate["name"] == BASELINE else format_gain(candidate["gain"]),
         "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
     }
 

@@ -20,7 +20,7 @@ from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import interrupt_on_stop_signals
 from rlher.core.writing import write_text
-from rlher.jobs.job_pool import JobPool, run_jobs
+from rlher.jobs.job_pool import JobPool
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
@@ -52,17 +52,17 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
     name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
     folder = Path(config.logs, "optuna", safe_name(name)).resolve()  # a Ray worker has another working directory
 
-    space = load_space(config.space, config.for_parallel_run())
+    space = load_space(config.space, config.baseline)
     try:
         with JobPool(config, ray_retries=0) as pool:
-            with prepare(config.for_parallel_run()) as setup:  # fails here if every trial would fail
+            with prepare(config.baseline) as setup:  # fails here if every trial would fail
                 probed = replace(config, env=setup.config.env)
             with interrupt_on_stop_signals():
                 storage = open_storage(config.storage, folder, config.heartbeat)
                 study = _open_search(storage, folder.name, config, space)
                 runner = TrialRunner(probed, study.study_name, space, folder, command_line)
                 _search(study, runner, pool)
-                return _train_again(study, runner, storage, pool)
+                return _rerun_candidates(study, runner, storage, pool)
     except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
         raise storage_error(config.storage, error) from error
 
@@ -77,17 +77,15 @@ def _search(study: Study, runner: TrialRunner, pool: JobPool) -> None:
         print_note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
     jobs = TrialSource(study, runner, config.n_trials, f"{folder.name}, search")
     try:
-        run_jobs(jobs, pool, config.progress)
+        _run(jobs, pool)
+    finally:  # after Ctrl-C, too
         write_search_files(study, space, config, folder)
-    except KeyboardInterrupt:
-        write_search_files(study, space, config, folder)
-        raise _interrupt(jobs) from None
     if not completed_trials(study, space):
         reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
         raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
 
 
-def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: JobPool) -> SearchResult:
+def _rerun_candidates(study: Study, runner: TrialRunner, storage: BaseStorage, pool: JobPool) -> SearchResult:
     """Train the baseline and the best trials of a search again, compare them, and write the results.
 
     :param study: the study of the search.
@@ -99,18 +97,21 @@ def _train_again(study: Study, runner: TrialRunner, storage: BaseStorage, pool: 
     rerun_runner = RerunRunner(config, reruns.study_name, space, folder, runner.command_line)
     n_reruns = len(counted_trials(reruns))
     jobs = TrialSource(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")
-    try:
-        run_jobs(jobs, pool, config.progress)
-    except KeyboardInterrupt:
-        raise _interrupt(jobs) from None
+    _run(jobs, pool)
     return write_results(study, compare_candidates(reruns, candidates, space, config), config, folder)
 
 
-def _interrupt(jobs: TrialSource) -> KeyboardInterrupt:
-    """Return the exception for Ctrl-C, which says how many trials of a study are finished."""
-    done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
-    progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
-    return KeyboardInterrupt(f"{progress}; run the same command again to resume.")
+def _run(jobs: TrialSource, pool: JobPool) -> None:
+    """Run trials.
+
+    :raises KeyboardInterrupt: Ctrl-C or SIGTERM. The message says how many trials of the study are finished.
+    """
+    try:
+        pool.run(jobs)
+    except KeyboardInterrupt:
+        done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
+        progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
+        raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None
 
 
 def _params_of_study(config: RunConfig) -> dict[str, Any]:
@@ -122,16 +123,15 @@ def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space:
 
     :raises UserError: the study belongs to another search.
     """
-    base = config.for_parallel_run()
     identity = {
-        **_params_of_study(base),
+        **_params_of_study(config.baseline),
         "objective": config.objective,
         "n_seeds": config.n_seeds,
         "time_limit": config.time_limit,
         "space": {key: str(distribution) for key, distribution in sorted(space.items())},
     }
-    defaults = _params_of_study(base.defaults())
-    study, created = open_study(storage, name, identity, baseline_params(space, base), defaults)
+    defaults = _params_of_study(config.defaults())
+    study, created = open_study(storage, name, identity, baseline_params(space, config.baseline), defaults)
     # A command that joins must not propose the same trials as the first command.
     study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
     study.pruner = make_pruner(config)

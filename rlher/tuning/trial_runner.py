@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
@@ -16,7 +16,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.training import CheckpointConfig, RunConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
-from rlher.evaluation.evaluations_csv import EvaluationRows
+from rlher.evaluation.evaluations_csv import EndsEarly, EvaluationRows
 from rlher.run.result import RunResult, Status
 from rlher.training.start import start_run
 from rlher.tuning.samplers_and_pruners import make_pruner
@@ -42,6 +42,9 @@ class TrialRunner:
     space: SearchSpace
     folder: Path
     command_line: str
+
+    runs_folder: ClassVar = "trials"
+    """Subfolder of the study's folder for the run folders."""
 
     def run_and_record(self, trial_id: int) -> None:
         """Run a trial that the command asked for, and record how the trial ended. Print the traceback if it raises."""
@@ -75,8 +78,9 @@ class TrialRunner:
         if trial.distributions != self.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         config = self.config
-        report_numbers = itertools.count()
-        scores = [self._train(trial, offset, report_numbers) for offset in self._seed_offsets(trial)]
+        # The numbers of reports go on over all seeds of the trial.
+        ends_early = partial(self._report_to_pruner, trial, itertools.count())
+        scores = [self._train(self._run_config(trial, offset), ends_early) for offset in self._seed_offsets(trial)]
         score = mean_score(scores)
         episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
@@ -90,17 +94,14 @@ class TrialRunner:
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
         return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
 
-    def _train(self, trial: Trial, seed_offset: int, report_numbers: Iterator[int]) -> Score:
-        """Train with a trial's parameters on one seed, and return the score of the run.
+    def _train(self, config: RunConfig, ends_early: EndsEarly) -> Score:
+        """Train a run of a trial, and return its score.
 
-        :param report_numbers: numbers of the trial's evaluations, for the pruner.
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
-        config = self._run_config(trial, seed_offset, "trials")
-
         try:
-            _, result = start_run(config, self.command_line, partial(self._report_to_pruner, trial, report_numbers))
+            _, result = start_run(config, self.command_line, ends_early)
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()
@@ -108,13 +109,16 @@ class TrialRunner:
             raise optuna.TrialPruned
         return self._score(result)
 
-    def _run_config(self, trial: Trial, seed_offset: int, folder: str) -> RunConfig:
+    def _run_config(self, trial: Trial, seed_offset: int) -> RunConfig:
         """Return the baseline's config with a trial's parameters, to train in a subfolder of the study's folder."""
-        config = apply_params(self.config.for_parallel_run(), trial.params)
-        logs = self.folder / folder / str(trial.number)
-        config = replace(config, seed=self.config.seed + seed_offset, logs=str(logs), progress=True, tensorboard=False)
-        # An interrupted trial starts again from step 0, so it needs no checkpoints.
-        return replace(config, checkpoint=CheckpointConfig(freq=None))
+        return replace(
+            apply_params(self.config.baseline, trial.params),
+            seed=self.config.seed + seed_offset,
+            logs=str(self.folder / self.runs_folder / str(trial.number)),
+            progress=True,
+            tensorboard=False,
+            checkpoint=CheckpointConfig(freq=None),  # an interrupted trial starts again from step 0
+        )
 
     def _score(self, result: RunResult) -> Score:
         """Return the score of a run.

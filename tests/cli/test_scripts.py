@@ -19,7 +19,6 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
         ("bench_buffer.py", "--repeats", "2", "--capacities", "2000", "--skip-memory"),
         ("bench_checkpoint.py", "--transitions", "5000"),
         ("bench_run.py", "--only", "reach", "--rounds", "1", "--scale", "0.03", "--contenders", "plain SB3"),
-        ("bench_optimize.py", "--trials", "1", "--steps", "2", "--rounds", "1"),
     ],
     ids=lambda command: command[0],
 )

@@ -8,14 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 from same_run import differences
 
-from rlher.jobs import sweep
-from rlher.jobs.job_source import Job
+from rlher.jobs import job_pool
 from rlher.run import run_folder
 from tests.conftest import TINY
 from tests.support.terminal import run_on_terminal
@@ -34,36 +32,10 @@ LONG = (*SMALL, "total_timesteps=1500", "eval.freq=300", "checkpoint.freq=300")
 RLHER = (sys.executable, "-m", "rlher.cli.main")
 
 
-class PoolHere:
-    """A pool that calls functions in this process."""
-
-    size = 1
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.running: dict[Future, Job] = {}
-
-    def __enter__(self) -> "PoolHere":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, job: Job) -> None:
-        future: Future = Future()
-        self.running[future] = job
-        try:
-            future.set_result(job.function())
-        except Exception as error:
-            future.set_exception(error)
-
-    def stop(self) -> None:
-        pass
-
-
 @pytest.fixture
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` in this process."""
-    monkeypatch.setattr(sweep, "JobPool", PoolHere)
+    monkeypatch.setattr(job_pool, "_run_locally", lambda job: job.function())
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 
 

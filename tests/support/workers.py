@@ -11,7 +11,7 @@ from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
-from rlher.jobs.job_pool import JobPool, run_jobs
+from rlher.jobs.job_pool import JobPool
 from rlher.tuning.scoring import Score
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study
 from rlher.tuning.trial_runner import TrialRunner
@@ -63,8 +63,8 @@ def new_study(
 
 def run_trials(study: Study, runner: TrialRunner, workers: int, total: int = TOTAL) -> None:
     """Run the trials of a study without showing progress."""
-    with JobPool(replace(runner.config, workers=workers), ray_retries=0) as pool:
-        run_jobs(TrialSource(study, runner, total, "quadratic"), pool, show_progress=False)
+    with JobPool(replace(runner.config, workers=workers, progress=False), ray_retries=0) as pool:
+        pool.run(TrialSource(study, runner, total, "quadratic"))
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -13,15 +13,15 @@ import yaml
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED_OFFSET, candidate_json
+from rlher.tuning.reruns import BASELINE, RERUN_SEED_OFFSET, candidate_json
 from rlher.tuning.scoring import Score
 from tests.support.small_search import STUDY, run_optimize, small_search
 
 
 def candidates(gain: tuple, **params: int) -> list[dict]:
     """Return a trial and the baseline with this difference, best first; the baseline never reached 90 %."""
-    trial = candidate_json(3, params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
-    baseline = candidate_json(BASELINE_NUMBER, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2, (0.0, 0.0, 0.0))
+    trial = candidate_json("trial 3", params, [Score(rate, 0.5, 80, -1, 1, 9) for rate in (1.0, 0.9)], gain)
+    baseline = candidate_json(BASELINE, {}, [Score(0.5, 0.2, 120, -1, 0, 9)] * 2, (0.0, 0.0, 0.0))
     return sorted([trial, baseline], key=lambda candidate: candidate["gain"][0], reverse=True)
 
 

@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
-from rlher.tuning import search
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED, open_reruns, select_candidates
+from rlher.jobs.job_pool import JobPool
+from rlher.tuning.reruns import BASELINE, RERUN_SEED, open_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_source import TrialSource
@@ -41,7 +41,7 @@ def test_mistake_is_refused_before_the_first_trial(rlher, tmp_path: Path, words:
 
 
 SPACE: SearchSpace = {"her.n_steps": IntDistribution(1, 8)}
-BASELINE = {"her.n_steps": 1}
+DEFAULTS = {"her.n_steps": 1}
 PARAMS = {"her.n_sampled_goal": 2, "her.goal_selection_strategy": "final"}
 SCORED = {
     "success": 1.0,
@@ -58,21 +58,21 @@ def stored(params: dict, space: SearchSpace) -> FrozenTrial:
     return optuna.create_trial(value=1.0, params=params, user_attrs=SCORED, distributions=space)
 
 
-@pytest.mark.parametrize("params", [{}, {**BASELINE, "env.id": "evil:Env"}, {"her.n_steps": 99}, {"her.n_steps": [1]}])
+@pytest.mark.parametrize("params", [{}, {**DEFAULTS, "env.id": "evil:Env"}, {"her.n_steps": 99}, {"her.n_steps": [1]}])
 def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(params, {key: CategoricalDistribution([value]) for key, value in params.items()}))
-    assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE_NUMBER: BASELINE}
+    assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE: DEFAULTS}
 
 
 def test_missing_and_failed_reruns_are_queued() -> None:
     storage = optuna.storages.InMemoryStorage()
     config = OptimizeConfig(rerun_seeds=3)
-    study = open_reruns(storage, "search", {BASELINE_NUMBER: BASELINE}, config)
+    study = open_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
     study.tell(study.ask(SPACE), 1.0)
     study.tell(study.ask(SPACE), state=TrialState.FAIL)
     for _ in range(2):
-        open_reruns(storage, "search", {BASELINE_NUMBER: BASELINE}, config)
+        open_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
         waiting = study.get_trials(states=[TrialState.WAITING])
         assert [trial.user_attrs[RERUN_SEED] for trial in waiting] == [2, 1]
 
@@ -80,12 +80,12 @@ def test_missing_and_failed_reruns_are_queued() -> None:
 def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
     studies = []
 
-    def stop(jobs: TrialSource, *_: object) -> None:
+    def stop(_: JobPool, jobs: TrialSource) -> None:
         jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
         studies.append(jobs.study)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "run_jobs", stop)
+    monkeypatch.setattr(JobPool, "run", stop)
     assert rlher("optimize", *SMALL).code == 130
     assert list(pd.read_csv(Path(STUDY, "trials.csv")).state) == ["WAITING", "COMPLETE"], "written after Ctrl-C, too"
     assert "n_sampled_goal: 2" in Path(STUDY, "best.yaml").read_text()
@@ -104,12 +104,12 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_in_the_reruns(jobs: TrialSource, *_: object) -> None:
+    def stop_in_the_reruns(_: JobPool, jobs: TrialSource) -> None:
         if jobs.total == 4:
             raise KeyboardInterrupt
         jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
 
-    monkeypatch.setattr(search, "run_jobs", stop_in_the_reruns)
+    monkeypatch.setattr(JobPool, "run", stop_in_the_reruns)
     for name in ("best.yaml", "verdict.json"):
         path = Path(STUDY, name)
         path.parent.mkdir(parents=True, exist_ok=True)

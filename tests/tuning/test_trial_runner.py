@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import RunError, UserError
-from rlher.tuning.reruns import BASELINE_NUMBER, RERUN_SEED, RerunRunner, open_reruns
+from rlher.tuning.reruns import BASELINE, RERUN_SEED, RerunRunner, open_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_source import fail_and_retry
@@ -86,7 +86,7 @@ def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
     config = replace(runner.config, seed=7, rerun_seeds=1)
     storage = optuna.storages.InMemoryStorage()
     open_reruns(storage, "small", {2: {**baseline, "her.n_sampled_goal": 2}}, config)
-    study = open_reruns(storage, "small", {BASELINE_NUMBER: baseline}, config)
+    study = open_reruns(storage, "small", {BASELINE: baseline}, config)
     run_here(study, RerunRunner(**vars(replace(runner, config=config))), runner.space, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE, TrialState.PRUNED]
     (file,) = tmp_path.rglob("config.yaml")
@@ -96,7 +96,7 @@ def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
 def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
     config = replace(runner.config, rerun_seeds=2)
-    candidates = {BASELINE_NUMBER: baseline}
+    candidates = {BASELINE: baseline}
     opened = [open_storage(None, tmp_path, 30) for _ in range(2)]
     open_study(opened[0], "small-rerun", {"reruns": True})
     reads = threading.Barrier(2)
