@@ -21,7 +21,7 @@ from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flatten_sections
-from rlher.config.overrides import config_value, override_words
+from rlher.config.overrides import override_words, to_plain_value
 from rlher.config.training import RunConfig, TrainConfig
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
@@ -172,7 +172,7 @@ class Run:
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
             trusted = {"trust_code": True} if self._source.trust_code else {}
             config = resume_config({**trusted, **overrides, "run": str(self.folder)})
-            _finished_run(*resume_run(config, command_line))
+            _print_result(*resume_run(config, command_line))
         finally:
             self.__dict__.pop("model", None)
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
@@ -257,7 +257,9 @@ def train(
         overrides |= _overrides({"seed": seed})
     config = compose(TrainConfig, overrides).for_single_run()
     command_line = shlex.join(["rlher", "train", *override_words(overrides)])
-    return _finished_run(*start_run(config, command_line))
+    run, result = start_run(config, command_line)
+    _print_result(run, result)
+    return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -444,15 +446,14 @@ def _compose_env(env: str, keys: Mapping[str, Any], seed: int = CheckConfig.seed
 
 def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested keys, as a config holds them, by dotted key."""
-    return dict(flatten_sections(RunConfig(), config_value(keys)))
+    return dict(flatten_sections(RunConfig(), to_plain_value(keys)))
 
 
-def _finished_run(run: run_folder.RunFolder, result: RunResult) -> Run:
-    """Return a run that has just finished."""
+def _print_result(run: run_folder.RunFolder, result: RunResult) -> None:
+    """Print the result of a finished run on stderr, unless ``progress=False``."""
     if run.config.progress:
         for line in final_lines(run, result):
             print_note(line)
-    return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
 
 def _run_paths(runs: Runs) -> list[str]:

@@ -15,7 +15,6 @@ from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
 from rlher.core.writing import display_path
-from rlher.run.lookup import split_named_folder
 from rlher.run.run_folder import CONFIG_FILE
 
 DEFAULT_BY = ("algo", "her")
@@ -27,9 +26,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 POOLED_KEYS = {*LABEL_KEYS} | {
-    key
-    for key, field in all_run_fields().items()
-    if not field.metadata["is_param"] or field.metadata.get("varies_in_group")
+    key for key, field in all_run_fields().items() if not field.metadata["is_param"] or field.metadata.get("pooled")
 }
 """Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
 
@@ -85,11 +82,10 @@ def load_groups(config: RunSelection) -> list[Group]:
 
     :raises UserError: a folder does not exist, no folder has a run with an evaluation, or no run has a key of ``by``.
     """
-    paths = config.runs or [config.logs]
-    sources = {(Path(folder).resolve(), name): folder for folder, name in map(split_named_folder, paths)}
+    sources = {(Path(folder).resolve(), name): folder for folder, name in config.named_folders()}
     runs_by_source = [read_runs(folder) for folder in sources.values()]
     if not any(runs_by_source):
-        raise UserError(f"no run with an evaluation under {', '.join(paths)}.")
+        raise UserError(f"no run with an evaluation under {', '.join(sources.values())}.")
 
     names = [name for _, name in sources]
     are_runs = all((folder / CONFIG_FILE).exists() for folder, _ in sources)
@@ -107,8 +103,7 @@ def output_beside(config: RunSelection, name: str) -> Path:
 
     :param name: name of the file.
     """
-    folders = [split_named_folder(run)[0] for run in config.runs or [config.logs]]
-    parent = Path(os.path.commonpath([Path(folder).absolute() for folder in folders]))
+    parent = Path(os.path.commonpath([Path(folder).absolute() for folder, _ in config.named_folders()]))
     if parent == Path(parent.anchor) or not os.access(parent, os.W_OK):
         parent = Path(config.logs).absolute()
     return display_path(parent / name)

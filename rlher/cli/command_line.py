@@ -6,24 +6,22 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
-from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
-from rlher.cli.commands import COMMANDS, Command, commands_with_key
+from rlher.cli.commands import COMMANDS, Command
+from rlher.config.command_keys import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import takes_list
 from rlher.config.overrides import (
     SHORT_KEYS,
     SweepValues,
-    groups_first,
     names_in_group,
     override_text,
     override_words,
     parse_value,
 )
 from rlher.core.errors import UserError, did_you_mean
-from rlher.run.lookup import split_named_folder
 
 RL_ZOO_PAGE = "docs/guide/coming_from.md"
 
@@ -52,14 +50,15 @@ class CommandLine(NamedTuple):
 
         :raises UserError: the config cannot be composed, or a value is invalid.
         """
-        make_config = self.command.make_config or partial(compose, self.command.schema)
-        return make_config(self.overrides)
+        if self.command.make_config:
+            return self.command.make_config(self.overrides)
+        return compose(self.command.schema, self.overrides)
 
     def __str__(self) -> str:
         """Return the line as a user could type it, with a word for each override."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
-        for key, value in groups_first(self.overrides.items()):
+        for key, value in self.overrides.items():
             if positional and key == positional.name:
                 words += map(str, value if isinstance(value, list) else [value])
             else:
@@ -98,7 +97,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if not is_sweep:
         _require_single_values(command, overrides)
     if conf_file:
-        overrides = rl_zoo.file_overrides(conf_file, overrides) | overrides
+        overrides |= {**rl_zoo.file_overrides(conf_file, overrides), **overrides}
     return CommandLine(command, overrides, is_sweep, prints_config)
 
 
@@ -131,7 +130,8 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
         field = command.keys.get(SHORT_KEYS.get(key, key))
-        if field is None and key not in command.groups and (owners := commands_with_key(key)):
+        owners = [owner for owner, other in COMMANDS.items() if key in other.keys]
+        if field is None and key not in command.groups and owners:
             raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
         return {key: parse_value(key, text, field, is_sweep)}
     flag = "--" + word.replace("_", "-")

@@ -41,7 +41,7 @@ class Command:
 
     :param function: runs the command. It takes the config, and returns the exit code, or None for 0.
     :param schema: dataclass of the command's config keys.
-    :param records_line: ``function`` also takes the text of the command line, to write it into a file.
+    :param takes_command_line: ``function`` also takes the text of the command line, to write it into a file.
     :param sweep: runs a sweep (``-m``). It takes the overrides of all runs. Without it, the command has no ``-m``.
     :param make_config: makes the config from the values on the command line. Without it, the config is composed from
         ``schema``.
@@ -50,7 +50,7 @@ class Command:
     name: str
     function: Callable[..., int | None]
     schema: type
-    records_line: bool = False
+    takes_command_line: bool = False
     sweep: Callable[[Sequence[Mapping[str, Any]]], int] | None = None
     make_config: Callable[[Mapping[str, Any]], Any] | None = None
 
@@ -272,17 +272,12 @@ OWN_COMMANDS = [
     Command("evaluate", evaluate, command_keys.EvaluateConfig),
     Command("export", export, command_keys.ExportConfig),
     Command("list", list_names, command_keys.ListConfig),
-    Command("optimize", optimize, OptimizeConfig, records_line=True),
+    Command("optimize", optimize, OptimizeConfig, takes_command_line=True),
     Command("plot", plot, command_keys.PlotConfig),
-    Command("report", report, command_keys.ReportConfig, records_line=True),
-    Command("resume", resume, ResumeConfig, records_line=True, make_config=resume_config),
-    Command("train", train, TrainConfig, records_line=True, sweep=train_multirun),
+    Command("report", report, command_keys.ReportConfig, takes_command_line=True),
+    Command("resume", resume, ResumeConfig, takes_command_line=True, make_config=resume_config),
+    Command("train", train, TrainConfig, takes_command_line=True, sweep=train_multirun),
 ]
 
 COMMANDS = Registry("COMMANDS", {command.name: command for command in OWN_COMMANDS})
 """Every command by name."""
-
-
-def commands_with_key(key: str) -> list[str]:
-    """Return the names of the commands that have a key."""
-    return [name for name, command in COMMANDS.items() if key in command.keys]

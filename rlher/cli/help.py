@@ -52,12 +52,14 @@ def program_help() -> str:
     return "\n".join(lines)
 
 
-def command_help(command: Command, argv: Sequence[str] = (), with_keys: bool = False) -> str:
+def command_help(command: Command, argv: Sequence[str] = ()) -> str:
     """Return the text of ``rlher <command> --help``: flags with text, default and choices.
 
+    With ``--help-all``, groups are listed with their choices, and keys with text, default and choices as well.
+
     :param argv: the other words of the command line. ``algo=`` and ``env=`` among them add keys and defaults.
-    :param with_keys: whether to list groups with their choices, and keys with text, default and choices, as well.
     """
+    with_keys = "--help-all" in argv
     lines = [f"rlher {command.name}: {command.summary}", ""]
     lines += [f"usage: rlher {command.name}{_usage(command.positional)} [flags] [key=value ...]", ""]
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:

@@ -69,7 +69,7 @@ def dispatch(argv: list[str]) -> int:
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
     if not set(HELP_FLAGS).isdisjoint(words):
-        print(command_help(command, words, "--help-all" in words))
+        print(command_help(command, words))
         return 0
     if name == "train" and not words:  # the user more likely wants help than a default run
         print(command_help(command))
@@ -92,7 +92,7 @@ def run_command(line: command_line.CommandLine) -> int:
     if line.prints_config:
         print(dump_yaml(asdict(config)), end="")
         return 0
-    recorded = [str(line)] if command.records_line else []
+    recorded = [str(line)] if command.takes_command_line else []
     return command.function(config, *recorded) or 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.key import code_param, fields_by_key, param, with_default
+from rlher.config.key import fields_by_key, param, with_default
 from rlher.config.plugins import Registry
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -56,8 +56,12 @@ class OffPolicyConfig:
 
     name: str = param("", "algorithm; `rlher list algos` lists them", to="builder")
     learning_rate: float = param(1e-3, "learning rate of Adam", low=0, to="builder")
-    learning_rate_schedule: str = code_param(
-        "constant", "linear: falls to 0; constant_then_linear: in the last quarter", choices=SCHEDULES, to="builder"
+    learning_rate_schedule: str = param(
+        "constant",
+        "linear: falls to 0; constant_then_linear: in the last quarter",
+        choices=SCHEDULES,
+        to="builder",
+        may_name_code=True,
     )
     weight_decay: float = param(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = param(1_000_000, "capacity of the replay buffer in transitions", low=1)
@@ -73,10 +77,14 @@ class OffPolicyConfig:
         "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="builder"
     )
     net_arch: list[int] | dict[str, list[int]] = param([256, 256], "hidden layers; {pi: [64], qf: [256]}", to="policy")
-    activation: str = code_param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder")
-    policy_kwargs: dict[str, Any] = code_param({}, "more policy arguments; classes as module:Class", to="builder")
-    kwargs: dict[str, Any] = code_param({}, "more keyword arguments of the Stable-Baselines3 class", to="builder")
-    model_class: str | None = code_param(None, "your subclass, as algo=module:Class", to="builder")
+    activation: str = param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder", may_name_code=True)
+    policy_kwargs: dict[str, Any] = param(
+        {}, "more policy arguments; classes as module:Class", to="builder", may_name_code=True
+    )
+    kwargs: dict[str, Any] = param(
+        {}, "more keyword arguments of the Stable-Baselines3 class", to="builder", may_name_code=True
+    )
+    model_class: str | None = param(None, "your subclass, as algo=module:Class", to="builder", may_name_code=True)
 
     @property
     def label(self) -> str:

@@ -1,5 +1,6 @@
 """Config keys of all commands except `rlher train`, `resume` and `optimize`. Each key is a flag of its command."""
 
+import os
 from dataclasses import dataclass, field
 
 from rlher.config.environment import EnvConfig
@@ -82,6 +83,26 @@ class RunSelection:
     )
     logs: str = setting("logs", "folder of all runs")
     by: list[str] = setting([], "keys to group by; empty: algo, her and all other keys that differ")
+
+    def named_folders(self) -> list[tuple[str, str]]:
+        """Return each folder of ``runs``, or ``logs``, and its name, see :func:`split_named_folder`."""
+        return [split_named_folder(word) for word in self.runs or [self.logs]]
+
+
+def split_named_folder(word: str) -> tuple[str, str]:
+    """Return the folder and the name of ``NAME=folder``. The name of a plain folder is empty.
+
+    Both parts may contain ``=``. The folder is the longest part after a ``=`` that exists, or else everything after the
+    first ``=``.
+    """
+    if os.path.exists(word) or "=" not in word:
+        return word, ""
+    parts = word.split("=")
+    for n_name_parts in range(1, len(parts)):
+        folder = "=".join(parts[n_name_parts:])
+        if os.path.exists(folder):
+            return folder, "=".join(parts[:n_name_parts])
+    return "=".join(parts[1:]), parts[0]
 
 
 @dataclass

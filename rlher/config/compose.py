@@ -77,11 +77,10 @@ def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that belongs on
         the command line, or names code that is not trusted.
     """
-    keys = {key: field for key, field, _ in iter_keys(config)}
+    refused = [key for key, field, _ in iter_keys(config) if field.metadata.get("command_line_only")]
     recipe = dict(flatten_sections(config, _read_recipe(name)))
-    for key in recipe:
-        if key in keys and keys[key].metadata.get("refused_in_recipe"):  # a file must not set trust_code
-            raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
+    for key in recipe.keys() & refused:  # a file must not set trust_code
+        raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)
     try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlher.config.key import code_param, param, setting
+from rlher.config.key import param, setting
 from rlher.core.errors import UserError
 
 
@@ -24,12 +24,14 @@ class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
     id: str = param("", "registered id, as for gymnasium.make")
-    name: str = param("", "name in the path of the run folder; empty: the id", left_out_of_recipe=True)
+    name: str = param("", "name in the path of the run folder; empty: the id", not_written_to_recipe=True)
     description: str = setting("", "one line for `rlher list envs`")
     actions: str | None = setting(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
-    modules: list[str] = code_param([], "modules to import first, which register environments")
-    kwargs: dict[str, Any] = code_param({}, "keyword arguments of gymnasium.make")
-    wrappers: list[Any] = code_param([], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}")
+    modules: list[str] = param([], "modules to import first, which register environments", may_name_code=True)
+    kwargs: dict[str, Any] = param({}, "keyword arguments of gymnasium.make", may_name_code=True)
+    wrappers: list[Any] = param(
+        [], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}", may_name_code=True
+    )
     max_episode_steps: int | None = param(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = param(None, "key of `info` that is true on success")
     crash_key: str | None = param(None, "key of `info` that is true on a crash")

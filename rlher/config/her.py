@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rlher.config.key import code_param, param
+from rlher.config.key import param
 from rlher.her.priorities import PRIORITIES
 from rlher.her.reward_and_done import RELABEL_DONE
 from rlher.her.strategies import STRATEGIES
@@ -25,14 +25,19 @@ class HerConfig:
     """
 
     n_sampled_goal: int = param(4, "virtual transitions per real one; 0: replay without hindsight", low=0)
-    goal_selection_strategy: str = code_param(
-        "future", "how virtual goals are chosen; `rlher list strategies` explains", choices=tuple(STRATEGIES)
+    goal_selection_strategy: str = param(
+        "future",
+        "how virtual goals are chosen; `rlher list strategies` explains",
+        choices=tuple(STRATEGIES),
+        may_name_code=True,
     )
     goal_selection_kwargs: dict[str, Any] = param({}, "keyword arguments of a strategy of your own")
-    goal_mix: dict[str, float] = code_param({}, "weights of the strategies of `mix`; empty: the default weights")
+    goal_mix: dict[str, float] = param(
+        {}, "weights of the strategies of `mix`; empty: the default weights", may_name_code=True
+    )
     goal_mix_start: int = param(0, "stored transitions after which `mix` has its weights; `future` before", low=0)
     n_steps: int = param(1, "steps of an n-step return", low=1)
-    priority: str = code_param("uniform", "sampling of transitions", choices=tuple(PRIORITIES))
+    priority: str = param("uniform", "sampling of transitions", choices=tuple(PRIORITIES), may_name_code=True)
     priority_kwargs: dict[str, Any] = param({}, "keyword arguments of the priority's class")
     relabel_done: str = param("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = param(True, "keep the reward's part that does not depend on the goal")
@@ -42,7 +47,7 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and that the actor may clone."""
 
-    path: str | None = param(None, "folder, or name in Minari's folder; short: demos=", left_out_of_recipe=True)
+    path: str | None = param(None, "folder, or name in Minari's folder; short: demos=", not_written_to_recipe=True)
     fraction: float = param(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = param(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = param(True, "clone only actions that the critic prefers to the actor's own")

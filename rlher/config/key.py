@@ -11,11 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
-Exemption = Literal["varies_in_group", "changeable_on_resume", "left_out_of_recipe"]
+Exemption = Literal["pooled", "changeable_on_resume", "not_written_to_recipe"]
 """The :class:`KeyRules` that exempt a parameter from a comparison."""
-
-Values = Mapping[str, Any]
-"""Values by dotted key."""
 
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's seeds are below 2**32, so 294 million seeds are left to count up from this one."""
@@ -33,10 +30,10 @@ class KeyRules(TypedDict, total=False):
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param refused_in_recipe: a recipe file must not set the key.
-    :param varies_in_group: runs of one group, whose mean is one learning curve, may differ in the parameter.
+    :param command_line_only: a recipe file must not set the key.
+    :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
-    :param left_out_of_recipe: ``rlher optimize`` does not write the parameter into its recipe.
+    :param not_written_to_recipe: ``rlher optimize`` does not write the parameter into its recipe.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -48,10 +45,10 @@ class KeyRules(TypedDict, total=False):
     choices: tuple[str, ...]
     positional: bool
     may_name_code: bool
-    refused_in_recipe: bool
-    varies_in_group: bool
+    command_line_only: bool
+    pooled: bool
     changeable_on_resume: bool
-    left_out_of_recipe: bool
+    not_written_to_recipe: bool
     to: Literal["constructor", "policy", "builder"]
 
 
@@ -70,10 +67,6 @@ def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
     Runs with the same values of all parameters are repetitions of one experiment.
     """
     return _declare(default, {"text": text, "is_param": True, **rules})
-
-
-code_param = functools.partial(param, may_name_code=True)
-"""Declare a parameter whose value may name the user's own code as ``module:name``."""
 
 
 def _declare(default: Any, metadata: dict[str, Any]) -> Any:
@@ -158,7 +151,9 @@ def param_values(config: Any, without: Exemption | None = None) -> dict[str, Any
     }
 
 
-def changed_values(recorded: Values, values: Values, defaults: Values) -> dict[str, tuple[Any, Any]]:
+def changed_values(
+    recorded: Mapping[str, Any], values: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
     """Return the recorded and the present value of each key whose value has changed.
 
     A key that is not recorded was added to rlher later. Earlier runs behaved as with its default.

@@ -6,7 +6,7 @@ written as words again.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field
 from types import SimpleNamespace, UnionType
 from typing import Any
@@ -56,17 +56,13 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    for key, value in groups_first(flatten_sections(RunConfig(), overrides)):
-        values |= _replace_short_form(key, value)
+    groups_first = sorted(flatten_sections(RunConfig(), overrides), key=lambda override: override[0] not in GROUPS)
+    for key, value in groups_first:
+        values |= _expand_override(key, value)
     return values
 
 
-def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the keys and values of overrides, sorted so that groups come first."""
-    return sorted(overrides, key=lambda override: override[0] not in GROUPS)
-
-
-def _replace_short_form(key: str, value: Any) -> dict[str, Any]:
+def _expand_override(key: str, value: Any) -> dict[str, Any]:
     """Return the config keys and values that an override stands for."""
     if key in SHORT_KEYS:
         return {SHORT_KEYS[key]: value}
@@ -111,7 +107,7 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
             text = f"[{text}]"
     is_text, is_group = field is not None and takes_text(field), field is None and key in GROUPS
     has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
-    if not has_syntax and (is_text or is_group):
+    if not has_syntax and (is_text or is_group or PLAIN.fullmatch(text)):
         return text
     return _parse_by_hydra(key, text, field)
 
@@ -148,15 +144,15 @@ def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:
     return values if len(values) > 1 else values[0]
 
 
-def config_value(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return nested values with functions and classes as ``module:name``, and NumPy values as Python values.
 
     :raises UserError: a config cannot hold one of the values.
     """
     if isinstance(value, Mapping):
-        return {config_value(name): config_value(entry) for name, entry in value.items()}
+        return {to_plain_value(name): to_plain_value(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return list(map(config_value, value))
+        return list(map(to_plain_value, value))
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, str | os.PathLike):

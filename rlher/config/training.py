@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, code_param, fields_by_key, param, param_values, setting
+from rlher.config.key import MAX_SEED, MAX_STEPS, fields_by_key, param, param_values, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -42,15 +42,13 @@ class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
     freq: int | None = param(
-        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, varies_in_group=True
+        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, pooled=True
     )
-    episodes: int = param(20, "episodes per evaluation", low=1, varies_in_group=True)
+    episodes: int = param(20, "episodes per evaluation", low=1, pooled=True)
     final_episodes: int = param(
-        100, "episodes of the final evaluation, on other seeds", low=1, varies_in_group=True, changeable_on_resume=True
+        100, "episodes of the final evaluation, on other seeds", low=1, pooled=True, changeable_on_resume=True
     )
-    seed: int = param(
-        10_000, "first evaluation seed", low=0, high=MAX_SEED, varies_in_group=True, left_out_of_recipe=True
-    )
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, pooled=True, not_written_to_recipe=True)
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -65,7 +63,7 @@ class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
     freq: int | None = param(
-        10_000, "steps between checkpoints; null: no checkpoints", low=1, varies_in_group=True, left_out_of_recipe=True
+        10_000, "steps between checkpoints; null: no checkpoints", low=1, pooled=True, not_written_to_recipe=True
     )
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
@@ -79,15 +77,13 @@ class RunConfig:
     her: HerConfig = field(default_factory=HerConfig)
     demos: DemosConfig = field(default_factory=DemosConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    seed: int = param(
-        0, "seed of all random numbers", low=0, high=MAX_SEED, varies_in_group=True, left_out_of_recipe=True
-    )
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, pooled=True, not_written_to_recipe=True)
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        varies_in_group=True,
+        pooled=True,
         changeable_on_resume=True,
     )
     n_envs: int = param(1, "number of environments", low=1, high=10_000)
@@ -100,16 +96,19 @@ class RunConfig:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     recipe: str | None = setting(
-        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", refused_in_recipe=True
+        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", command_line_only=True
     )
-    init_from: str | None = param(None, "run folder or model file to start from", left_out_of_recipe=True)
-    callbacks: list[Any] = code_param(
-        [], "SB3's callbacks: module:Class or {module:Class: {argument: value}}", changeable_on_resume=True
+    init_from: str | None = param(None, "run folder or model file to start from", not_written_to_recipe=True)
+    callbacks: list[Any] = param(
+        [],
+        "SB3's callbacks: module:Class or {module:Class: {argument: value}}",
+        changeable_on_resume=True,
+        may_name_code=True,
     )
     trust_code: bool = setting(
-        False, "run code that a recipe, environment or config.yaml of somebody else names", refused_in_recipe=True
+        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
     )
-    logs: str = setting("logs", "folder of all runs", refused_in_recipe=True)
+    logs: str = setting("logs", "folder of all runs", command_line_only=True)
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
@@ -157,7 +156,7 @@ class TrainConfig(RunConfig):
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", refused_in_recipe=True)
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
 
     def for_single_run(self) -> RunConfig:
         """Return the config of a training run that is not part of a sweep.
@@ -165,7 +164,7 @@ class TrainConfig(RunConfig):
         :raises UserError: the config says where the runs of a sweep are trained.
         """
         defaults = TrainConfig()
-        for key in LAUNCHER_KEYS:
+        for key in SWEEP_KEYS:
             if getattr(self, key) != getattr(defaults, key):
                 raise UserError(f"{key}= needs the runs of a sweep; give several seeds, as in -m seed=0,1,2.")
         return self.for_run()
@@ -179,7 +178,7 @@ class ResumeConfig(RunConfig):
     more_timesteps: int = setting(0, "steps to train in addition to total_timesteps", low=0)
 
 
-LAUNCHER_KEYS = {field.name for field in fields(TrainConfig)} - {field.name for field in fields(RunConfig)}
+SWEEP_KEYS = {field.name for field in fields(TrainConfig)} - {field.name for field in fields(RunConfig)}
 """Keys of a sweep that its runs do not have."""
 
 
@@ -198,6 +197,6 @@ def fields_that_name_code() -> Mapping[str, Field]:
     return {key: field for key, field in all_run_fields().items() if field.metadata.get("may_name_code")}
 
 
-def fixed_values(config: RunConfig) -> dict[str, Any]:
+def values_kept_on_resume(config: RunConfig) -> dict[str, Any]:
     """Return the values that a resumed run keeps, by dotted key."""
     return {**param_values(config, without="changeable_on_resume"), "recipe": config.recipe}

@@ -28,7 +28,7 @@ class OptimizeConfig(TrainConfig):
     pruner: str = setting("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
     study_name: str | None = setting(None, "name of the study; null: from algorithm, environment and space")
     storage: str | None = setting(
-        None, "sqlite:///..., postgresql://...; null: a file, study.db", refused_in_recipe=True
+        None, "sqlite:///..., postgresql://...; null: a file, study.db", command_line_only=True
     )
     heartbeat: int = setting(
         30, "seconds between heartbeats of a command; its trials run again after two without one", low=1

@@ -15,7 +15,7 @@ from rlher.config.overrides import override_text
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
 from rlher.envs.make import make_base_env, require_goal_interface
-from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, fill_from_rollout, probe_ends_on_success
+from rlher.envs.probe import MAX_RANDOM_STEPS, RandomRollout, probe_ends_on_success, with_probed_properties
 from rlher.her.reward_and_done import REWARD_TOLERANCE, goal_independent_rewards, is_success_reward
 from rlher.her.reward_function import NOT_VECTORISED, batch_problem
 
@@ -134,7 +134,7 @@ def _check(result: CheckResult, seed: int = 0) -> None:
         result.findings += _check_interface(config, env)
         if not result.errors:
             rollout = RandomRollout(env, seed)
-            result.config = fill_from_rollout(config, rollout)
+            result.config = with_probed_properties(config, rollout)
             for check in CHECKS:
                 result.findings += check(result.config, rollout)
 

@@ -104,7 +104,7 @@ class RandomRollout:
         return np.array([float(np.reshape(reward, ())) for reward in rewards])
 
 
-def fill_from_rollout(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
+def with_probed_properties(config: EnvConfig, rollout: RandomRollout) -> EnvConfig:
     """Return a copy of ``config`` in which null properties are filled in from random steps.
 
     These properties stay null:

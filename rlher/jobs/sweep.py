@@ -17,7 +17,7 @@ from typing import Any
 from rlher.config.compose import compose
 from rlher.config.key import param_values, values_by_key
 from rlher.config.overrides import override_words
-from rlher.config.training import LAUNCHER_KEYS, RunConfig, TrainConfig
+from rlher.config.training import SWEEP_KEYS, RunConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
@@ -193,7 +193,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Trai
     for each, config in zip(overrides, configs, strict=True):
         all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
-        words = override_words({key: value for key, value in each.items() if key not in LAUNCHER_KEYS})
+        words = override_words({key: value for key, value in each.items() if key not in SWEEP_KEYS})
         # A Ray task has another current folder, so the path must be absolute.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)

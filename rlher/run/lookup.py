@@ -68,19 +68,17 @@ def find_run_and_model(config: ModelChoiceConfig, agent: str | None = None) -> t
     return run, run.resolve_model_name(model)
 
 
-def open_run_to_resume(logs: str, trust_code: bool = False) -> RunFolder:
-    """Open the unfinished run that was started or resumed last. If all runs are finished, open the newest run.
+def newest_unfinished(logs: Path) -> Path | None:
+    """Return the folder of the unfinished run that was started or resumed last, or None if all runs are finished.
 
-    A run that is being trained now is opened only if there is no other unfinished run.
-
-    :param trust_code: as for :func:`open_run`.
-    :raises UserError: there is no run at all.
+    A run that is being trained now is returned only if there is no other unfinished run.
     """
-    unfinished = [folder for folder in _run_folders(Path(logs)) if not is_finished(folder)]
-    if not unfinished:
-        return open_run(None, logs, trust_code)
-    latest = max(unfinished, key=lambda folder: (not run_folder.is_locked(folder), _modified(folder / CONFIG_FILE)))
-    return open_run(str(latest), logs, trust_code)
+    unfinished = [folder for folder in _run_folders(logs) if not is_finished(folder)]
+    return max(
+        unfinished,
+        key=lambda folder: (not run_folder.is_locked(folder), _modified(folder / CONFIG_FILE)),
+        default=None,
+    )
 
 
 def find_run_of_experiment(config: RunConfig) -> Path | None:
@@ -133,22 +131,6 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
-
-
-def split_named_folder(word: str) -> tuple[str, str]:
-    """Return the folder and the name of ``NAME=folder``. The name of a plain folder is empty.
-
-    Both parts may contain ``=``. The folder is the longest part after a ``=`` that exists, or else everything after the
-    first ``=``.
-    """
-    if os.path.exists(word) or "=" not in word:
-        return word, ""
-    parts = word.split("=")
-    for n_name_parts in range(1, len(parts)):
-        folder = "=".join(parts[n_name_parts:])
-        if os.path.exists(folder):
-            return folder, "=".join(parts[:n_name_parts])
-    return "=".join(parts[1:]), parts[0]
 
 
 # ------------------------------------------------------------------------------------------------ pretrained agents

@@ -1,6 +1,6 @@
 """The result of a training run, ``result.json``."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -37,6 +37,12 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of ``result.json``, with the final evaluation at the top level, beside the status."""
-        values = asdict(self) | {"model": "last"} | self.final
-        del values["final"], values["evaluations"], values["best"]
-        return values if self.best is None else {**values, "best": self.best}
+        return {
+            "status": self.status,
+            "error": self.error,
+            "timesteps": self.timesteps,
+            "wall_seconds": self.wall_seconds,
+            "model": "last",
+            **self.final,
+            **({} if self.best is None else {"best": self.best}),
+        }

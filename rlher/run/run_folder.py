@@ -36,6 +36,8 @@ RESULT_FILE = "result.json"
 """The final evaluation and the run's status."""
 TRAINING_LOG_FILE = "progress.csv"
 """SB3's log of training."""
+CHECKPOINTS_FOLDER = "checkpoints"
+"""Folder of the checkpoints, see :mod:`rlher.training.checkpoint_folder`."""
 MODEL_FILES = {"best": "best_model.zip", "last": "last_model.zip"}
 """Model files by the values of ``model=``."""
 
@@ -48,8 +50,6 @@ class RunFolder:
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder = folder.absolute()
-        self.checkpoints_path = self.folder / "checkpoints"
-        """Folder of the checkpoints, which may not exist."""
         self.config = config
 
     def __str__(self) -> str:

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.config.training import fixed_values
+from rlher.config.training import values_kept_on_resume
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
@@ -51,6 +51,8 @@ class Checkpointer:
 
     def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
+        self._parent = run.folder / CHECKPOINTS_FOLDER
+        """Folder of the checkpoints."""
         self._model = model
         self._envs: RebuildableVecEnv = model.env
         self._evaluator = evaluator
@@ -83,7 +85,7 @@ class Checkpointer:
         """Write a last checkpoint, unless there is one of this step."""
         if self._freq is None:
             return
-        saved = map(checkpoint_folder.timesteps_of, checkpoint_folder.newest_first(self._run.checkpoints_path))
+        saved = map(checkpoint_folder.timesteps_of, checkpoint_folder.newest_first(self._parent))
         if self._model.num_timesteps != next(saved, None):
             self.save()
 
@@ -95,7 +97,7 @@ class Checkpointer:
         """
         self._evaluator.finish_pending()
         self._due_time = time.monotonic() + self._interval
-        with checkpoint_folder.new_checkpoint(self._run.checkpoints_path, self._model.num_timesteps) as folder:
+        with checkpoint_folder.new_checkpoint(self._parent, self._model.num_timesteps) as folder:
             self._write(folder)
 
     def _write(self, folder: Path) -> None:
@@ -109,7 +111,7 @@ class Checkpointer:
             "build_number": envs.build_number,
             "evaluations": self._evaluator.state_dict(),
             "log_rows": count_log_rows(self._run.folder),
-            "config": fixed_values(self._run.config),
+            "config": values_kept_on_resume(self._run.config),
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 

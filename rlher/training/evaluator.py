@@ -15,7 +15,7 @@ from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
 
 
-class StopTraining(Exception):
+class EndedEarly(Exception):
     """The run's ``ends_early`` function has ended the run."""
 
 
@@ -120,7 +120,7 @@ class Evaluator:
             self.best_model.replace(model_content)
             self.best_model.record_clip(row["timesteps"])
         if self._ends_early and self._ends_early(self.rows):
-            raise StopTraining
+            raise EndedEarly
 
     def evaluate_final(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Evaluate the last model, and the best model if it has another step, on seeds not used to choose it.

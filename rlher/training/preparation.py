@@ -21,6 +21,7 @@ from rlher.envs.contract import require_goal_env
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
+from rlher.run.run_folder import CHECKPOINTS_FOLDER
 from rlher.training import checkpoint_folder
 from rlher.training.auto_values import resolve_auto_values
 from rlher.training.learning_from_demonstrations import add_demonstrations
@@ -101,7 +102,8 @@ def _initial_model_path(config: RunConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    saved = [folder / checkpoint_folder.MODEL_FILE for folder in checkpoint_folder.newest_first(run.checkpoints_path)]
+    checkpoints = checkpoint_folder.newest_first(run.folder / CHECKPOINTS_FOLDER)
+    saved = [checkpoint / checkpoint_folder.MODEL_FILE for checkpoint in checkpoints]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlher.config.assignment import set_values
 from rlher.config.key import changed_values, param_values, validate
 from rlher.config.overrides import expand_overrides
-from rlher.config.training import ResumeConfig, RunConfig, fixed_values
+from rlher.config.training import ResumeConfig, RunConfig, values_kept_on_resume
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
@@ -18,6 +18,7 @@ from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import (
+    CHECKPOINTS_FOLDER,
     COMMAND_FILE,
     CONFIG_FILE,
     METADATA_FILE,
@@ -39,10 +40,9 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     :raises UserError: there is no such run, its code is not trusted, or an override is invalid.
     """
     values = expand_overrides(overrides)
-    name = values.pop("run", None)
     logs = str(values.get("logs", RunConfig.logs))
-    trust_code = trusts_code(values)
-    run = lookup.open_run(str(name), logs, trust_code) if name else lookup.open_run_to_resume(logs, trust_code)
+    folder = values.pop("run", None) or lookup.newest_unfinished(Path(logs))
+    run = lookup.open_run(str(folder) if folder else None, logs, trusts_code(values))
     config = ResumeConfig(**vars(run.config), run=str(run.folder))
     if values.get("env") in (config.env.id, config.env.name):
         del values["env"]
@@ -74,7 +74,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
             if not path.is_dir():
                 require_safe_to_write(path)
         remove_unfinished(folder)
-        checkpoint = checkpoint_folder.newest_valid(recorded.checkpoints_path)
+        checkpoint = checkpoint_folder.newest_valid(folder / CHECKPOINTS_FOLDER)
         done = checkpoint_folder.timesteps_of(checkpoint) if checkpoint else 0
         start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         if checkpoint is None:
@@ -95,7 +95,7 @@ def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: 
 
     :param new_config: config to train. ``run.config`` is read from ``config.yaml``, which the user may have edited.
     """
-    values, defaults, recorded = map(fixed_values, (new_config, run.config.defaults(), run.config))
+    values, defaults, recorded = map(values_kept_on_resume, (new_config, run.config.defaults(), run.config))
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
             recorded = dict(json.loads((checkpoint / STATE_FILE).read_text())["config"])
@@ -144,7 +144,7 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Parameters that may change get their new values. The others keep the values of the first start, such as null or
     # auto; the config holds the resolved ones.
-    fixed = fixed_values(run.config)
+    fixed = values_kept_on_resume(run.config)
     changeable = {key: value for key, value in param_values(run.config).items() if key not in fixed}
     resumes = list(before) if isinstance(before, list) else []
     meta["experiment"] = {**(meta.get("experiment") or {}), **changeable}

@@ -14,7 +14,7 @@ from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.evaluator import Evaluator, StopTraining
+from rlher.training.evaluator import EndedEarly, Evaluator
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.messages import interruption_text, saved_models_text
@@ -68,7 +68,7 @@ class Trainer:
                 if self._has_final_evaluation:
                     result.final, result.best = self.evaluator.evaluate_final()
                 result.status = Status.FINISHED
-            except StopTraining:
+            except EndedEarly:
                 result.status = Status.STOPPED
             except KeyboardInterrupt:
                 result.status = Status.INTERRUPTED

@@ -30,7 +30,7 @@ from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_folder import RECIPE_FILE, TRIALS_FILE, VERDICT_FILE
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
-from rlher.tuning.trials import REASON, completed_trials, counted_trials, rank_trials
+from rlher.tuning.trials import FAILURE_REASON, completed_trials, counted_trials, rank_trials
 
 plt.switch_backend("Agg")
 
@@ -99,7 +99,7 @@ def write_results(study: Study, candidates: list[Candidate], config: OptimizeCon
 
 def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
     """Write a row per trial: number, value, state, seconds, parameters, score, baseline or not, failure reason."""
-    names = [*space, *SCORE_KEYS, BASELINE_ATTRIBUTE, REASON]
+    names = [*space, *SCORE_KEYS, BASELINE_ATTRIBUTE, FAILURE_REASON]
     rows = []
     for trial in counted_trials(study):
         seconds = trial.duration and trial.duration.total_seconds()
@@ -148,7 +148,7 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = values_by_key(replace(config.defaults(), env=env))
-    values = param_values(config, without="left_out_of_recipe")
+    values = param_values(config, without="not_written_to_recipe")
     tuned = {key: value for key, value in values.items() if value != defaults[key]}
     # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)

@@ -25,7 +25,7 @@ from rlher.her.strategies import DEFAULT_MIX, STRATEGIES
 
 SearchSpace = dict[str, BaseDistribution]
 TUNABLE = ("algo.", "her.", "normalize.")
-LEAF_KEYS = ("low", "high", "log", "choices", "only")
+ENTRY_WORDS = ("low", "high", "log", "choices", "only")
 MIX = "her.goal_mix."
 
 
@@ -69,9 +69,9 @@ def _leaves(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     leaves: dict[str, dict[str, Any]] = {}
     for path, value in flatten(tree):
         key, _, word = path.rpartition(".")
-        if word not in LEAF_KEYS:
+        if word not in ENTRY_WORDS:
             form = "write {low: ..., high: ...} or {choices: [...]}"
-            raise ValueError(f"{path}={value} is not a range{did_you_mean(word, LEAF_KEYS)}; {form}")
+            raise ValueError(f"{path}={value} is not a range{did_you_mean(word, ENTRY_WORDS)}; {form}")
         leaves.setdefault(key, {})[word] = value
     return leaves
 

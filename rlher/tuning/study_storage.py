@@ -6,7 +6,9 @@ which are those of commands that died.
 
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import optuna
 import tenacity
@@ -16,7 +18,7 @@ from optuna.study import Study
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from rlher.config.key import Values, changed_values
+from rlher.config.key import changed_values
 from rlher.core.errors import UserError, first_line, pip_install
 from rlher.core.reading import require_safe_to_write
 from rlher.tuning.study_folder import STUDY_FILE
@@ -84,7 +86,11 @@ def storage_error(storage: str | None, error: BaseException) -> UserError:
 
 
 def open_study(
-    storage: BaseStorage, name: str, identity: Values, baseline: Values | None = None, defaults: Values | None = None
+    storage: BaseStorage,
+    name: str,
+    identity: Mapping[str, Any],
+    baseline: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> tuple[Study, bool]:
     """Create or join a study.
 

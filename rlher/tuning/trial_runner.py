@@ -23,7 +23,7 @@ from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage
-from rlher.tuning.trials import REASON, counted_trials
+from rlher.tuning.trials import FAILURE_REASON, counted_trials
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TrialRunner:
             state, attributes = TrialState.PRUNED, {}
         except Exception as error:  # a failed trial does not end the study
             traceback.print_exc()
-            state, attributes = TrialState.FAIL, {REASON: describe_error(error)}
+            state, attributes = TrialState.FAIL, {FAILURE_REASON: describe_error(error)}
         with contextlib.suppress(UpdateFinishedTrialError, ValueError):  # another command took the trial for lost
             for name, entry in attributes.items():
                 trial.set_user_attr(name, entry)

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.tuning.scoring import has_score, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace
 
-REASON = "reason"
+FAILURE_REASON = "reason"
 """User attribute of a trial: why it failed."""
 
 
@@ -53,4 +53,4 @@ def rank_trials(study: Study, space: SearchSpace) -> list[FrozenTrial]:
 
 def failure_reason(trial: FrozenTrial) -> str:
     """Return why a trial failed."""
-    return str(trial.user_attrs.get(REASON, "its worker died"))  # another program may have stored anything
+    return str(trial.user_attrs.get(FAILURE_REASON, "its worker died"))  # another program may have stored anything

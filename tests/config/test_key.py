@@ -8,7 +8,7 @@ from rlher.analysis.grouping import POOLED_KEYS
 from rlher.analysis.loading import LABEL_KEYS
 from rlher.config.environment import EnvConfig
 from rlher.config.key import fields_by_key, param, param_values, setting, validate
-from rlher.config.training import RunConfig, fixed_values
+from rlher.config.training import RunConfig, values_kept_on_resume
 from rlher.core.errors import UserError
 
 
@@ -23,7 +23,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
 
 
 def test_an_experiment_leaves_out_settings() -> None:
-    fixed = fixed_values(RunConfig(env=EnvConfig(kwargs={1: (2, 3)})))
+    fixed = values_kept_on_resume(RunConfig(env=EnvConfig(kwargs={1: (2, 3)})))
     assert fixed["env.kwargs"] == {"1": [2, 3]}
     found = param_values(RunConfig(env=EnvConfig(kwargs={"a.b": {"c": 1}})))
     assert found["env.kwargs"] == {"a.b": {"c": 1}}

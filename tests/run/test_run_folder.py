@@ -63,7 +63,7 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
 def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
     waiting, running = (new_run(tmp_path).folder for _ in range(2))
     with run_folder.locked(running):
-        assert lookup.open_run_to_resume(str(tmp_path)).folder == waiting
+        assert lookup.newest_unfinished(tmp_path) == waiting
 
 
 def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, monkeypatch) -> None:

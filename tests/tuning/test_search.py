@@ -96,8 +96,8 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
         assert "--study-name" in done.err
     assert rlher("optimize", *SMALL, "algo=rlher.algos.dqn:DQN").code == 130, "a class of the user, with its own study"
     assert len(studies) == 2
-    probed = contract.fill_from_rollout
-    monkeypatch.setattr(contract, "fill_from_rollout", lambda *_: replace(probed(*_), success_key="other"))
+    probed = contract.with_probed_properties
+    monkeypatch.setattr(contract, "with_probed_properties", lambda *_: replace(probed(*_), success_key="other"))
     monkeypatch.setattr(contract, "CHECKS", ())
     assert rlher("optimize", *SMALL).code == 130, "what is probed does not identify a study"
     assert rlher("optimize", *SMALL, "ray_address=head:6379").code == 130, "without effect, as Ray is not the launcher"

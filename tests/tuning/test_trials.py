@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_source import TrialSource, count_unstarted, fail_and_retry
-from rlher.tuning.trials import REASON, counted_trials
+from rlher.tuning.trials import FAILURE_REASON, counted_trials
 from tests.support.workers import TOTAL, new_study, require_complete, run_trials, wait_for
 
 
@@ -90,6 +90,6 @@ def test_exception_fails_its_trial_and_is_recorded(tmp_path: Path) -> None:
     run_trials(study, runner, 1, total=3)
     failed = study.trials[1]
     assert failed.state is TrialState.FAIL
-    assert failed.user_attrs[REASON].startswith("ZeroDivisionError: ")
+    assert failed.user_attrs[FAILURE_REASON].startswith("ZeroDivisionError: ")
     assert [trial.state for trial in study.trials].count(TrialState.COMPLETE) == 2
     assert "Traceback" in (tmp_path / "workers/quadratic-1.log").read_text()
