@@ -109,7 +109,7 @@ def on_disk(folder: Path) -> int:
 def share(name: str, words: tuple[str, ...]) -> dict:
     """Run `rlher train` and return the share of the wall-clock time that checkpoints take."""
     spent: list[float] = []
-    timed = {each: getattr(Checkpointer, each) for each in ("save_if_due", "save_unless_saved")}
+    timed = {each: getattr(Checkpointer, each) for each in ("save_if_due", "ensure_saved")}
 
     def timing(method):
         def run(self: Checkpointer) -> None:

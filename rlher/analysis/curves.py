@@ -1,6 +1,7 @@
 """The learning curve of a group of runs: interquartile mean over seeds and its bootstrap interval."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,25 @@ from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.evaluation.metrics import METRICS
 
-X_COLUMNS = {"steps": "timesteps", "wall": "wall_seconds", "updates": "updates"}
-"""Columns by the values of ``--x``."""
+
+class XAxis(NamedTuple):
+    """A horizontal axis.
+
+    :param column: column of ``evaluations.csv``.
+    :param unit: number in the column that is 1 on the axis.
+    """
+
+    column: str
+    label: str
+    unit: int = 1
+
+
+X_AXES = {
+    "steps": XAxis("timesteps", "environment steps"),
+    "wall": XAxis("wall_seconds", "wall-clock time, min", unit=60),
+    "updates": XAxis("updates", "gradient updates"),
+}
+"""Horizontal axes by the values of ``--x``."""
 
 EVALUATION_RATES = {metric.name for metric in METRICS if metric.is_rate}
 """Columns that are shares of evaluation episodes."""
@@ -55,13 +73,13 @@ def load_curves(config: PlotConfig) -> list[GroupCurve]:
     :raises UserError: there are no runs, or no run has the two columns or numbers in both.
     """
     groups = load_groups(config)
-    x, y = X_COLUMNS[config.x], config.y
+    x, y = X_AXES[config.x].column, config.y
     known = {column for group in groups for run in group.runs for column in (*run.evaluations, *run.log)}
     for column in (x, y):
         if column not in known:
             columns = ", ".join(sorted(name for name in known if "/" not in name))
             raise UserError(f"no run has a column {column!r}{did_you_mean(column, known)}; available: {columns}.")
-    all_curves = [aggregate(group, x, y, config.smooth) for group in groups]
+    all_curves = [group_curve(group, x, y, config.smooth) for group in groups]
     curves = [curve for curve in all_curves if curve.run_curves]
     if not curves:
         raise UserError(f"no run has numbers in both {x} and {y}; choose another column.")
@@ -71,7 +89,7 @@ def load_curves(config: PlotConfig) -> list[GroupCurve]:
     return curves
 
 
-def aggregate(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
+def group_curve(group: Group, x: str, y: str, smooth: int = 1) -> GroupCurve:
     """Return the learning curve of a group. ``run_curves`` is empty if no run has numbers in both columns.
 
     :param x: column of the horizontal axis.

@@ -15,13 +15,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from rlher.analysis.curves import EVALUATION_RATES, GroupCurve, load_curves
+from rlher.analysis.curves import EVALUATION_RATES, X_AXES, GroupCurve, load_curves
 from rlher.analysis.grouping import group_by, mean_text, output_beside, seeds_text
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
 from rlher.core.console import escape_control
 from rlher.core.errors import UserError
-from rlher.core.matplotlib_settings import SETTINGS
+from rlher.core.matplotlib_settings import FIGURE_SETTINGS
 from rlher.core.stats import MIN_SEEDS
 from rlher.core.writing import output_file
 from rlher.evaluation.metrics import METRICS
@@ -39,8 +39,6 @@ STYLE_SHEETS = {"screen": ["rlher.analysis.screen"], "paper": ["default", "rlher
 """Style sheets of matplotlib by the values of ``--style``. A figure for the screen keeps the user's own settings."""
 
 
-X_LABELS = {"steps": "environment steps", "wall": "wall-clock time, min", "updates": "gradient updates"}
-"""Labels of the horizontal axis by the values of ``--x``."""
 DIAGNOSTICS = {
     "object_moved": "training episodes in which the achieved goal moved",
     "success_at_reset": "training episodes at their goal from the start",
@@ -96,9 +94,9 @@ class CurvesFigure(Figure):
     """The drawn numbers, one row per point of a line; ``low`` and ``high`` are NaN without a band."""
 
     def savefig(self, *arguments: Any, **keywords: Any) -> None:
-        """Save the figure, with the fonts of :data:`SETTINGS`."""
+        """Save the figure, with the fonts of :data:`FIGURE_SETTINGS`."""
         keywords.setdefault("dpi", 300)
-        with matplotlib.rc_context(SETTINGS):
+        with matplotlib.rc_context(FIGURE_SETTINGS):
             super().savefig(*arguments, **keywords)
 
     def _ipython_display_(self) -> None:
@@ -124,7 +122,7 @@ def draw_runs(config: PlotConfig, for_pyplot: bool = False) -> CurvesFigure:
     keys = [(curve.group.env, curve.group.label, curve.n_seeds) for curve in curves]
     numbers = pd.concat([curve.summary for curve in curves], keys=keys, names=["env", "group", "seeds", "x"])
     figure.numbers = numbers.reset_index()
-    with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS]):
+    with matplotlib.style.context([*STYLE_SHEETS[config.style], FIGURE_SETTINGS]):
         _draw(figure, curves, config)
         figure.draw_without_rendering()  # matplotlib makes tick labels when it draws them, in the style of that moment
     return figure
@@ -141,7 +139,7 @@ def draw_on(panel: Axes, config: PlotConfig) -> None:
     if len(envs := {curve.group.env for curve in curves}) > 1:
         raise UserError(f"ax takes runs of one environment, not of {', '.join(sorted(envs))}; call plot for each.")
     line_styles = choose_line_styles(curves, len(panel.get_legend_handles_labels()[1]))
-    with matplotlib.rc_context(SETTINGS):
+    with matplotlib.rc_context(FIGURE_SETTINGS):
         _draw_panel(panel, curves, config, line_styles)
 
 
@@ -186,7 +184,7 @@ def to_svg(curves: Sequence[GroupCurve], y: str, line_styles: LineStyles, with_l
     :param line_styles: as :func:`choose_line_styles` returns them.
     """
     config = PlotConfig(y=y, title="")
-    with matplotlib.style.context([*STYLE_SHEETS[config.style], SETTINGS, {"svg.fonttype": "none"}]):
+    with matplotlib.style.context([*STYLE_SHEETS[config.style], FIGURE_SETTINGS, {"svg.fonttype": "none"}]):
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")  # its text stays readable on a phone
         panel = figure.subplots()
         _draw_panel(panel, curves, config, line_styles)
@@ -225,7 +223,7 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
 
     :param config: axes, title and style.
     """
-    unit = 60 if config.x == "wall" else 1  # minutes
+    axis = X_AXES[config.x]
     non_empty = [curve for curve in curves if curve.run_curves]
     has_room = len(non_empty) <= MAX_WITH_RUNS and config.style != "paper"
     for curve in non_empty:
@@ -233,17 +231,17 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
         color = line_style["color"]
         if curve.n_seeds > 1 and (has_room or not curve.has_band):
             for run_curve in curve.run_curves:
-                panel.plot(run_curve.index / unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
+                panel.plot(run_curve.index / axis.unit, run_curve, color=color, linewidth=0.6, alpha=0.5)
         if curve.has_band:
             shade = {"color": color, "alpha": min(0.15, 0.4 / len(non_empty)), "linewidth": 0}
-            panel.fill_between(summary.index / unit, summary["low"], summary["high"], **shade)
+            panel.fill_between(summary.index / axis.unit, summary["low"], summary["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(summary) == 1 else {}  # it may be on the axis
-        panel.plot(summary.index / unit, summary["iqm"], **line_style, **point, label=curve.group.label)
-    panel.set(xlabel=X_LABELS[config.x], ylabel=textwrap.fill(escape_control(y_label(config.y)), LABEL_CHARACTERS))
+        panel.plot(summary.index / axis.unit, summary["iqm"], **line_style, **point, label=curve.group.label)
+    panel.set(xlabel=axis.label, ylabel=textwrap.fill(escape_control(y_label(config.y)), LABEL_CHARACTERS))
     if is_rate(config.y):
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    if config.x != "wall":
+    if axis.unit == 1:
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k
     panel.locator_params(nbins=5)
     panel.set_xlim(left=0)

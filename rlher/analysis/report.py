@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from rlher import __version__
 from rlher.analysis.comparison import tables, warn_of_few_seeds
-from rlher.analysis.curves import GroupCurve, aggregate
+from rlher.analysis.curves import GroupCurve, group_curve
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
@@ -60,7 +60,7 @@ def write_report(config: ReportConfig, command_line: str) -> Path:
     runs = [run for group in groups for run in group.runs]
     clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
     comparison = tables(groups) if groups else []
-    curves = [aggregate(group, X_COLUMN, Y_COLUMN) for group in groups]
+    curves = [group_curve(group, X_COLUMN, Y_COLUMN) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _render(
         title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
@@ -141,7 +141,7 @@ def _charts(env: str, curves: Sequence[GroupCurve]) -> tuple[str, Markup, dict[s
     training = {}
     curves = [curve for curve in curves if curve.group.env == env]
     for column in SMALL_CHARTS:
-        small = [aggregate(curve.group, X_COLUMN, column) for curve in curves]
+        small = [group_curve(curve.group, X_COLUMN, column) for curve in curves]
         values = {value for curve in small for run_curve in curve.run_curves for value in run_curve}
         if len(values) > 1:  # a constant column shows nothing
             training[column] = Markup(to_svg(small, column, line_styles, with_legend=False))

@@ -9,7 +9,7 @@ from rlher.core.user_code import instantiate
 from rlher.envs.registration import entry_module, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
-from rlher.envs.success_and_crash import SuccessInfo
+from rlher.envs.success_and_crash import EpisodeInfo
 from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -34,7 +34,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
-    env = SuccessInfo(env, config, diagnostics=training and config.success_reward is not None)
+    env = EpisodeInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
     if training and config.fall_height is not None:

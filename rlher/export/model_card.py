@@ -1,10 +1,9 @@
 """Write the model card ``README.md``: Markdown with the front matter of model hubs."""
 
 import re
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from rlher.config.key import param_values
@@ -37,9 +36,10 @@ def model_card(
     her = config.her
     package = type(model).__module__.partition(".")[0]
     strategy = f"hindsight experience replay ({her.goal_selection_strategy}, {her.n_sampled_goal} goals per transition)"
-    template = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    template.filters |= {"plain": without_markup, "fenced": fenced}
-    return template.from_string(resources.files(__package__).joinpath("card.md.jinja").read_text()).render(
+    files_here = PackageLoader("rlher.export", "")
+    templates = Environment(loader=files_here, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    templates.filters |= {"plain": without_markup, "fenced": fenced}
+    return templates.get_template("card.md.jinja").render(
         algorithm=type(model).__name__,
         library=LIBRARIES.get(package, package),
         env=config.env.label,

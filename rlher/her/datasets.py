@@ -13,7 +13,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,29 +38,7 @@ METADATA_KEY = "rlher"
 """Key of the metadata under which rlher describes how it collected a dataset."""
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """The episodes of a dataset and its metadata.
-
-    :param metadata: content of ``metadata.json``; only ``env_id`` and ``action_repeat`` were checked.
-    :param seeds: for each episode, the seed of the environment's reset, or None if it is unknown.
-    :param env_id: id of the environment in which the dataset was collected, None if the metadata do not say.
-    :param action_repeat: environment steps per action.
-    """
-
-    trajectories: list[Trajectory]
-    metadata: dict[str, Any]
-    seeds: list[int | None]
-    env_id: str | None
-    action_repeat: int
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps of all episodes."""
-        return sum(map(len, self.trajectories))
-
-
-def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spaces.Space) -> Dataset:
+def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spaces.Space) -> list[Trajectory]:
     """Return the episodes of a dataset.
 
     :param dataset: folder of the dataset, or its name in Minari's folder.
@@ -89,26 +66,32 @@ def read_dataset(dataset: str, observation_space: spaces.Dict, action_space: spa
         if _has_bytes(data.observation_space) or _has_bytes(data.action_space):
             raise UserError(f"{dataset} has images; leave them out, since policies here read vectors.")
         action_shape = action_space.shape or ()
-        trajectories = [_trajectory(dataset, episode, shapes, action_shape) for episode in data.iterate_episodes()]
-        seeds: list[int | None] = [None] * len(trajectories)
+        seeds: list[int | None] = [None] * len(data.episode_indices)
         with contextlib.suppress(ValueError):  # a dataset of another program may have any text
             seeds = [entry.get("seed") for entry in data.storage.get_episode_metadata(data.episode_indices)]
-        env_id, action_repeat = collected_env(metadata)
+        trajectories = [
+            _trajectory(dataset, episode, seed, shapes, action_shape)
+            for episode, seed in zip(data.iterate_episodes(), seeds, strict=True)
+        ]
 
     if not trajectories:
         raise UserError(f"{dataset} holds no episodes; collect some with `rlher collect`.")
-    return Dataset(trajectories, metadata, seeds, env_id, action_repeat)
+    return trajectories
 
 
-def collected_env(metadata: dict[str, Any]) -> tuple[str | None, int]:
+def collected_env(dataset: str) -> tuple[str | None, int]:
     """Return the id of the environment in which a dataset was collected, None if unknown, and its ``action_repeat``.
 
-    :raises Exception: the metadata are damaged.
+    :raises UserError: there is no such dataset.
+    :raises DamagedFile: its metadata are damaged.
     """
-    rlher_metadata = metadata.get(METADATA_KEY) or {}
-    spec = metadata.get("env_spec")
-    env_id = json.loads(spec)["id"] if spec else rlher_metadata.get("env")
-    return env_id, int(rlher_metadata.get("action_repeat", 1))
+    path = find_dataset(dataset) / DATASET_METADATA
+    with as_read_error(path):
+        metadata = read_json_or_empty(path)
+        rlher_metadata = metadata.get(METADATA_KEY) or {}
+        spec = metadata.get("env_spec")
+        env_id = json.loads(spec)["id"] if spec else rlher_metadata.get("env")
+        return env_id, int(rlher_metadata.get("action_repeat", 1))
 
 
 def _has_bytes(space: spaces.Space) -> bool:
@@ -169,7 +152,7 @@ def _require_plain_numbers(path: Path) -> None:
         raise ValueError(f"its arrays are more than {MAX_COMPRESSION} times its size")
 
 
-def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
+def _trajectory(name: str, episode: Any, seed: int | None, shapes: dict[str, tuple], action_shape: tuple) -> Trajectory:
     """Convert an episode of Minari; keep the observation keys that the environment has.
 
     :param shapes: shapes of the environment's observations, by key.
@@ -191,7 +174,7 @@ def _trajectory(name: str, episode: Any, shapes: dict[str, tuple], action_shape:
         raise ValueError(f"the arrays of episode {episode.id} have different lengths")
     if not all(np.isfinite(values).all() for values in (*arrays.values(), actions, episode.rewards)):
         raise ValueError(f"episode {episode.id} has a value that is not finite")
-    return Trajectory(arrays, actions, episode.rewards.reshape(-1), bool(episode.terminations[-1]))
+    return Trajectory(arrays, actions, episode.rewards.reshape(-1), bool(episode.terminations[-1]), seed)
 
 
 VERSIONED = re.compile(r"[-\w]+-v\d+")

@@ -4,8 +4,6 @@ To add a priority, write a subclass of :class:`Priority` and enter it in :data:`
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,13 +274,11 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     )
 
 
-def make_priority(name: str | type[Priority], options: Mapping[str, Any], storage: Storage) -> Priority:
-    """Return a priority for a storage.
+def resolve_priority(name: str | type[Priority]) -> type[Priority]:
+    """Return the class of a priority.
 
     :param name: a name of :data:`PRIORITIES`, a subclass of :class:`Priority`, or the ``module:Class`` of one.
-    :param options: arguments of the class.
-    :raises TypeError: the class does not have an option.
-    :raises ValueError: an unknown name, an option out of its range, or a class with ``update`` and no ``state_dict``.
+    :raises ValueError: an unknown name, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.
     """
     if isinstance(name, type):
@@ -295,7 +291,7 @@ def make_priority(name: str | type[Priority], options: Mapping[str, Any], storag
         raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
     if cls.uses_td_errors() and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
-    return cls(storage, **options)
+    return cls
 
 
 class SumTree:

@@ -4,9 +4,8 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerReplayBuffer
 
 from rlher.her import saving
-from rlher.her.priorities import Priority, checked_sample, make_priority
+from rlher.her.priorities import Priority, checked_sample, resolve_priority
 from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
@@ -167,23 +166,30 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
-        self._make_reward_and_done = partial(
-            RewardAndDone,
-            reward_function=RewardFunction(self._call_compute_reward),
-            relabel_done=relabel_done,
-            keep_goal_independent_reward=keep_goal_independent_reward,
-            ends_on_success=ends_on_success,
-            success_reward=success_reward,
+        self.storage = Storage(self.buffer_size, n_envs, layout)
+        self.reward_and_done = RewardAndDone(
+            self.storage,
+            RewardFunction(self._call_compute_reward),
+            relabel_done,
+            keep_goal_independent_reward,
+            ends_on_success,
+            success_reward,
         )
-        self._priority_name = priority
+        self._priority_class = resolve_priority(priority)
         self._priority_kwargs = dict(priority_kwargs or {})
-        self._set_storage(Storage(self.buffer_size, n_envs, layout))
+        self._set_storage(self.storage)
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.reward_and_done = self._make_reward_and_done(storage)
-        self.priority = make_priority(self._priority_name, self._priority_kwargs, storage)
+        self.reward_and_done = replace(self.reward_and_done, storage=storage, statistics=RewardStatistics())
+        self.priority = self._priority_class(storage, **self._priority_kwargs)
+        self._update_sb3_counters()
+
+    def _update_sb3_counters(self) -> None:
+        """Set what Stable-Baselines3 reads of a buffer: the next position of each ring, and whether the rings are full."""
+        self.pos = self.storage.steps_added % self.buffer_size
+        self.full = self.storage.steps_added >= self.buffer_size
 
     def set_demonstrations(self, demonstrations: Sequence[Trajectory]) -> None:
         """Add demonstrations to an empty buffer. They are never evicted, and make up a fixed share of each batch.
@@ -222,9 +228,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         done = np.asarray(done, dtype=bool)
         terminated = done & ~np.array(timed_out, dtype=bool)
         self.storage.add(obs, next_obs, np.asarray(action), reward, done, terminated)
-        self.pos += 1
-        if self.pos == self.buffer_size:
-            self.full, self.pos = True, 0
+        self._update_sb3_counters()
 
     def truncate_last_trajectory(self) -> None:
         """Truncate the running episodes, because the next step belongs to new episodes.
@@ -235,7 +239,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def reset(self) -> None:
         """Empty the buffer, except for demonstrations, and reset everything inferred from the transitions."""
-        super().reset()
         self.storage.clear()
         self._set_storage(self.storage)
 
@@ -310,7 +313,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.compute(positions, rows, goals, n_original_goals)
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_original_goals)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.reward_and_done.n_step_returns(
@@ -400,8 +403,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         try:
             storage, extra, priorities = saving.load(path, before)
             self._set_storage(storage)
-            self.pos = storage.steps_added % self.buffer_size
-            self.full = storage.steps_added >= self.buffer_size
             self.rng.bit_generator.state = extra["rng"]
             self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self._priority_text:

@@ -35,7 +35,7 @@ REWARD_TOLERANCE = 1e-5
 class RewardStatistics:
     """Statistics of the stored transitions' rewards under their original goals; the fields are JSON values.
 
-    :param n_observed: of each environment, number of transitions that these statistics include.
+    :param steps_observed: of each environment, number of transitions that these statistics include.
     :param values: distinct values of ``compute_reward``. Two values mean a sparse reward, three a dense reward; no more
         values are recorded.
     :param reward_at_goal: the least reward of a goal that is achieved exactly; None before the first is observed.
@@ -43,7 +43,7 @@ class RewardStatistics:
     :param went_on_at_goal: transitions that reached their goal and did not end the episode.
     """
 
-    n_observed: int = 0
+    steps_observed: int = 0
     values: list[float] = field(default_factory=list)
     reward_at_goal: float | None = None
     ended_at_goal: int = 0
@@ -125,13 +125,13 @@ class RewardAndDone:
         take as long as sampling a batch. The goal-independent part of each reward is written into the storage.
         Afterwards a batch calls ``compute_reward`` for its new goals only.
         """
-        storage, n_observed = self.storage, self.statistics.n_observed
+        storage, steps_observed = self.storage, self.statistics.steps_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
-        if not is_needed or n_observed == storage.steps_added:
+        if not is_needed or steps_observed == storage.steps_added:
             return
-        if n_observed > 0 and not storage.is_newer(ids, n_observed).any():
+        if steps_observed > 0 and not storage.is_newer(ids, steps_observed).any():
             return
-        ids = storage.ids_since(n_observed) if n_observed > 0 else storage.all_ids()
+        ids = storage.ids_since(steps_observed) if steps_observed > 0 else storage.all_ids()
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
@@ -144,7 +144,7 @@ class RewardAndDone:
         storage.rows["goal_independent"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
-        self.statistics.n_observed = storage.steps_added
+        self.statistics.steps_observed = storage.steps_added
 
     # -------------------------------------------------------------------------- values resolved from statistics
 
@@ -164,7 +164,7 @@ class RewardAndDone:
 
     # --------------------------------------------------------------------------- rewards under new goals
 
-    def compute(
+    def rewards_and_dones(
         self, positions: Positions, rows: NDArray, goals: NDArray, n_original_goals: int
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
@@ -181,7 +181,7 @@ class RewardAndDone:
             rewards[n_original_goals:] = goal_rewards
             if self.keep_goal_independent_reward:
                 rewards[n_original_goals:] += changed_rows["goal_independent"]
-            dones[n_original_goals:] = self.done(goal_rewards, changed_rows)
+            dones[n_original_goals:] = self.dones(goal_rewards, changed_rows)
         return rewards, dones
 
     def n_step_returns(
@@ -194,7 +194,7 @@ class RewardAndDone:
 
         :param ids: (n,) ids of the first transitions of the returns.
         :param episodes: (n,) episodes of the transitions.
-        :param goals, n_original_goals: as in :meth:`compute`.
+        :param goals, n_original_goals: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
@@ -202,7 +202,7 @@ class RewardAndDone:
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
         step_goals = goals.repeat(n_steps, axis=0)
-        rewards, dones = self.compute(positions, rows, step_goals, n_original_goals * n_steps)
+        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_original_goals * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
 
         dones_before = np.cumsum(dones, axis=1) - dones
@@ -210,7 +210,7 @@ class RewardAndDone:
         returns = (rewards * is_summed) @ gamma ** np.arange(n_steps)
         return returns.astype(np.float32), (dones * is_summed).max(axis=1), is_summed.sum(axis=1)
 
-    def done(self, goal_rewards: Floats, rows: NDArray) -> Bools:
+    def dones(self, goal_rewards: Floats, rows: NDArray) -> Bools:
         """Return (n,) ``done`` of transitions under new goals.
 
         :param goal_rewards: (n,) ``compute_reward`` under the new goals.

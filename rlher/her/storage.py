@@ -237,16 +237,10 @@ class Storage:
         """Number of stored transitions of all environments, without demonstrations."""
         return self.n_envs * (self.steps_added - self.oldest_step)
 
-    def ids(self, env: int, since: int = 0) -> Ids:
-        """Return the ids of an environment's transitions, the oldest first.
-
-        :param since: leave out transitions of earlier steps.
-        """
-        return env * IDS_PER_ENV + np.arange(max(self.oldest_step, since), self.steps_added)
-
     def ids_since(self, since: int) -> Ids:
-        """Return the ids of all environments' transitions from a step on."""
-        return np.concatenate([self.ids(env, since) for env in range(self.n_envs)])
+        """Return the ids of all environments' transitions from a step on, those of each environment in order."""
+        steps = np.arange(max(self.oldest_step, since), self.steps_added)
+        return (np.arange(self.n_envs)[:, None] * IDS_PER_ENV + steps).reshape(-1)
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
@@ -320,7 +314,7 @@ class Storage:
         positions = self.positions(self.all_ids())
         arrays = {
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
-            "added": np.array(self.steps_added),
+            "steps_added": np.array(self.steps_added),
             "rows": self.rows.take(positions),
             "next_achieved": self.next_achieved[positions],
         }
@@ -336,7 +330,7 @@ class Storage:
         """
         capacity, n_envs, demonstration_steps = map(int, arrays["sizes"])
         storage = cls(capacity, n_envs, layout, demonstration_steps)
-        storage.steps_added = int(arrays["added"])
+        storage.steps_added = int(arrays["steps_added"])
         for name in ENV_ARRAYS:
             storage._fill(name, np.arange(n_envs), arrays[name])
         positions = storage.positions(storage.all_ids())

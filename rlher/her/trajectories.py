@@ -22,12 +22,14 @@ class Trajectory:
     :param actions: (T, …) actions as the environment took them.
     :param rewards: (T,) rewards.
     :param terminated: whether the last step is terminal; False if the episode was truncated.
+    :param seed: seed of the environment's reset, None if it is unknown.
     """
 
     observations: Mapping[str, NDArray]
     actions: NDArray
     rewards: NDArray
     terminated: bool = False
+    seed: int | None = None
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -36,7 +36,7 @@ def collect_dataset(config: CollectConfig) -> dict[str, Any]:
     # As in training, the reward of a repeated action is that of its last step. The environment has no training aids.
     with closing(make_env(env_config, training=True)) as env:
         policy = source.make_policy(env)
-        folder = new_dataset_path(config.output, f"{env_config.label}-{source.dataset_name}")
+        folder = new_dataset_path(config.output, f"{env_config.label}-{source.dataset_suffix}")
         kept, outcomes, interrupted, failure = _play(env, policy, config)
         if failure and not kept:
             raise failure

@@ -21,14 +21,13 @@ from gymnasium import spaces
 from rlher.config.command_keys import EpisodeSourceConfig
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
-from rlher.core.errors import RunError, UserError, as_read_error, as_run_error, did_you_mean
-from rlher.core.reading import read_json_or_empty
+from rlher.core.errors import RunError, UserError, as_run_error, did_you_mean
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
 from rlher.evaluation.agents import open_agent
 from rlher.evaluation.rollout import Policy
-from rlher.her.datasets import DATASET_METADATA, collected_env, data_folder, read_dataset
+from rlher.her.datasets import collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
 
 SCRIPTED = "scripted"
@@ -44,7 +43,7 @@ class EpisodeSource:
     :param env_config: environment, without training aids.
     :param make_policy: returns the policy in such an environment.
     :param seeds: seeds of the episodes.
-    :param dataset_name: part of the name of a dataset.
+    :param dataset_suffix: end of the name of a collected dataset.
     :param folder: folder for videos.
     """
 
@@ -53,7 +52,7 @@ class EpisodeSource:
     env_config: EnvConfig
     make_policy: Callable[[gym.Env], Policy]
     seeds: Iterable[int]
-    dataset_name: str = ""
+    dataset_suffix: str = ""
     folder: Path = Path()
 
 
@@ -62,11 +61,11 @@ def find_episode_source(config: EpisodeSourceConfig) -> EpisodeSource:
 
     :raises UserError: there is no such agent, controller, environment or dataset.
     """
-    if not config.run or not (data := data_folder(Path(config.run))):
+    if not config.run or not data_folder(Path(config.run)):
         return find_agent_or_controller(config)
     if config.agent or config.controller:
         raise UserError(f"{config.run} is a dataset, which is played as it is; leave agent= and controller= out.")
-    return _dataset(config.run, data / DATASET_METADATA, config.env)
+    return _dataset(config.run, config.env)
 
 
 def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
@@ -84,8 +83,10 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
     env_config = require_goal_env(config.env).config.without_training_aids()
     identity = {"controller": name, "env": env_config.id}
     make_policy = partial(load_controller, name)
-    dataset_name = name.rpartition(":")[2]
-    return EpisodeSource(name, identity, env_config, make_policy, seeds=count(config.seed), dataset_name=dataset_name)
+    dataset_suffix = name.rpartition(":")[2]
+    return EpisodeSource(
+        name, identity, env_config, make_policy, seeds=count(config.seed), dataset_suffix=dataset_suffix
+    )
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
@@ -97,30 +98,29 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
         env_config=trained.env.without_training_aids(),
         make_policy=agent.load_task_policy,
         seeds=count(config.seed),
-        dataset_name=trained.algo.name,
+        dataset_suffix=trained.algo.name,
         folder=Path() if config.agent else agent.run.folder,
     )
 
 
-def _dataset(path: str, metadata: Path, env_config: EnvConfig | None) -> EpisodeSource:
+def _dataset(path: str, env_config: EnvConfig | None) -> EpisodeSource:
     """Return the episodes of a dataset, from their seeds and actions.
 
     :param env_config: config of the environment. If None, the environment that the dataset names, if it is rlher's own;
         other environments may be a stranger's code.
     """
-    with as_read_error(metadata):
-        env_id, action_repeat = collected_env(read_json_or_empty(metadata))
+    env_id, action_repeat = collected_env(path)
     if env_config is None:
         if env_id not in conf_files("env"):
             raise UserError(f"{path} was collected in {env_id}; add env=<name>, with env.modules if it is your own.")
         env_config = read_env_config(str(env_id))
     env_config = replace(env_config, action_repeat=action_repeat).without_training_aids()
     with closing(make_env(env_config)) as env:
-        data = read_dataset(path, env.observation_space, env.action_space)  # type: ignore[arg-type]
-    seeds = [seed for seed in data.seeds if seed is not None]
-    if len(seeds) < len(data.trajectories):
+        trajectories = read_dataset(path, env.observation_space, env.action_space)  # type: ignore[arg-type]
+    seeds = [trajectory.seed for trajectory in trajectories if trajectory.seed is not None]
+    if len(seeds) < len(trajectories):
         raise UserError(f"{path} has no seeds, without which its episodes cannot be played again.")
-    policy = RecordedActions([trajectory.actions for trajectory in data.trajectories])
+    policy = RecordedActions([trajectory.actions for trajectory in trajectories])
     return EpisodeSource(path, {"dataset": path}, env_config, lambda env: policy, seeds, folder=Path(path))
 
 

@@ -81,7 +81,7 @@ class Checkpointer:
         elif time.monotonic() >= self._due_time:
             self.save()
 
-    def save_unless_saved(self) -> None:
+    def ensure_saved(self) -> None:
         """Write a last checkpoint, unless there is one of this step."""
         if self._freq is None:
             return

@@ -17,7 +17,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.success_and_crash.SuccessInfo`. The third is the share of action entries at their
+    :class:`~rlher.envs.success_and_crash.EpisodeInfo`. The third is the share of action entries at their
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 

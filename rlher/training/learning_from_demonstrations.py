@@ -13,11 +13,11 @@ from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.core.signals import InterruptRequest
 from rlher.envs.relay import add_hand_goal, without_hand_goal
-from rlher.her.datasets import Dataset, read_dataset
+from rlher.her.datasets import collected_env, read_dataset
 from rlher.her.trajectories import Trajectory
 from rlher.training.progress import TrainingProgress
 
-CHUNK = 100
+UPDATES_PER_CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
@@ -30,9 +30,9 @@ def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm) -> str:
     space: Any = model.observation_space
     if config.env.relay.enabled:
         space = without_hand_goal(space)
-    dataset = read_dataset(config.demos.path, space, model.action_space)
-    _require_same_env(dataset, config)
-    trajectories = [_as_in_training(trajectory, config.env) for trajectory in dataset.trajectories]
+    recorded = read_dataset(config.demos.path, space, model.action_space)
+    _require_same_env(config)
+    trajectories = [_as_in_training(trajectory, config.env) for trajectory in recorded]
     buffer: Any = model.replay_buffer
     try:
         buffer.set_demonstrations(trajectories)
@@ -40,18 +40,18 @@ def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm) -> str:
         raise UserError(f"demos={config.demos.path} cannot be used: {error}") from error
     for trajectory in trajectories:
         model.update_normalizer(trajectory.observations)
-    size = f"{len(trajectories):,} demonstrations of {dataset.n_steps:,} steps"
+    size = f"{len(trajectories):,} demonstrations of {sum(map(len, trajectories)):,} steps"
     return f"{size}, {config.demos.fraction:.1%} of each batch: {config.demos.path}"
 
 
-def _require_same_env(dataset: Dataset, config: RunConfig) -> None:
-    collected_in = dataset.env_id
+def _require_same_env(config: RunConfig) -> None:
+    collected_in, action_repeat = collected_env(str(config.demos.path))
     env = config.env.id.rpartition(":")[2]
     if collected_in is not None and collected_in.rpartition(":")[2] != env:
         raise UserError(f"demos={config.demos.path} was collected in {collected_in}, not in {env}; use one of {env}.")
-    if dataset.action_repeat != config.env.action_repeat:
+    if action_repeat != config.env.action_repeat:
         raise UserError(
-            f"demos={config.demos.path} was collected with env.action_repeat={dataset.action_repeat}, but the run has "
+            f"demos={config.demos.path} was collected with env.action_repeat={action_repeat}, but the run has "
             f"{config.env.action_repeat}; use the same value for both."
         )
 
@@ -74,9 +74,9 @@ def pretrain(
     :raises KeyboardInterrupt: a stop was requested.
     """
     updates = config.demos.pretrain_updates
-    for done in range(0, updates, CHUNK):
+    for done in range(0, updates, UPDATES_PER_CHUNK):
         if interrupt_request.requested:
             raise KeyboardInterrupt
         model._update_current_progress_remaining(done, updates)
-        model.pretrain(min(CHUNK, updates - done), config.algo.batch_size)
-        progress.show_pretraining(min(done + CHUNK, updates), updates)
+        model.pretrain(min(UPDATES_PER_CHUNK, updates - done), config.algo.batch_size)
+        progress.show_pretraining(min(done + UPDATES_PER_CHUNK, updates), updates)

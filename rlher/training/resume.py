@@ -30,7 +30,7 @@ from rlher.run.run_folder import (
 from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.messages import print_header
-from rlher.training.start import start_fork_server_of_run
+from rlher.training.start import start_fork_server_for_run
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
@@ -63,7 +63,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
-    start_fork_server_of_run(config.threads)
+    start_fork_server_for_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

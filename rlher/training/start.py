@@ -22,7 +22,7 @@ SEARCH_MODULES = (*SWEEP_MODULES, "rlher.tuning.trial_runner", "alembic.command"
 a search opens its database in 0.1 instead of 0.5 seconds."""
 
 
-def start_fork_server_of_run(threads: int | None) -> None:
+def start_fork_server_for_run(threads: int | None) -> None:
     """Start the fork server if a run with this many torch threads has worker processes."""
     if threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
         start_fork_server(RUN_MODULES)
@@ -37,7 +37,7 @@ def start_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.train`.
     """
-    start_fork_server_of_run(config.threads)
+    start_fork_server_for_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

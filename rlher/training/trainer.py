@@ -158,7 +158,7 @@ class TrainerCallback(BaseCallback):
         checkpointer.save_if_due()
         if self._trainer.interrupt_request.requested:
             evaluator.finish_pending()
-            checkpointer.save_unless_saved()
+            checkpointer.ensure_saved()
             raise KeyboardInterrupt
         evaluator.start_if_due()  # after the checkpoint, which waits for evaluations in progress
         evaluator.record_finished()
@@ -170,4 +170,4 @@ class TrainerCallback(BaseCallback):
     def _on_training_end(self) -> None:
         self._trainer.evaluator.start_if_due()
         self._trainer.evaluator.finish_pending()
-        self._trainer.checkpointer.save_unless_saved()
+        self._trainer.checkpointer.ensure_saved()

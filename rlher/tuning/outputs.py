@@ -21,7 +21,7 @@ from rlher.config.training import RunConfig
 from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
-from rlher.core.matplotlib_settings import SETTINGS
+from rlher.core.matplotlib_settings import FIGURE_SETTINGS
 from rlher.core.nested import unflatten
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import atomic_write, write_json, write_text
@@ -172,7 +172,7 @@ def _write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
     if any({STRATEGY, N_GOALS} <= set(trial.params) for trial in trials):
         plots["strategies"] = lambda: optuna_plots.plot_rank(study, params=[STRATEGY, N_GOALS])
     for name, draw in plots.items():
-        with plt.rc_context(SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
+        with plt.rc_context(FIGURE_SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning about an axis with a single value
             draw()
             with atomic_write(folder / f"{name}.png") as file:

@@ -50,7 +50,7 @@ def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) 
     return {BASELINE: baseline, **{f"trial {trial.number}": trial.params for trial in best[: config.rerun_best]}}
 
 
-def open_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
+def queue_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing or failed.
 
     Prune queued re-runs of former candidates, and duplicates that another command queued at the same time.

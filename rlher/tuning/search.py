@@ -24,7 +24,7 @@ from rlher.jobs.job_pool import JobPool
 from rlher.run.run_folder import COMMAND_FILE, safe_name
 from rlher.training.preparation import prepare
 from rlher.tuning.outputs import SearchResult, write_results, write_search_files
-from rlher.tuning.reruns import RerunRunner, compare_candidates, open_reruns, select_candidates
+from rlher.tuning.reruns import RerunRunner, compare_candidates, queue_reruns, select_candidates
 from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
 from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
 from rlher.tuning.study_storage import open_storage, open_study, storage_error
@@ -93,7 +93,7 @@ def _rerun_candidates(study: Study, runner: TrialRunner, storage: BaseStorage, p
     """
     config, space, folder = runner.config, runner.space, runner.folder
     candidates = select_candidates(study, space, config)
-    reruns = open_reruns(storage, folder.name, candidates, config)
+    reruns = queue_reruns(storage, folder.name, candidates, config)
     rerun_runner = RerunRunner(config, reruns.study_name, space, folder, runner.command_line)
     n_reruns = len(counted_trials(reruns))
     jobs = TrialSource(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")

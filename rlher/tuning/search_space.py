@@ -57,23 +57,25 @@ def _load_part(name: str, config: RunConfig) -> SearchSpace:
     if file is None:
         bundled = conf_files("space")
         raise ValueError(f"{name!r} is no space{did_you_mean(name, bundled)}; use {', '.join(bundled)} or a YAML file")
-    leaves = _leaves(read_mapping(file))
+    entries = _entries(read_mapping(file))
     if is_yaml_path(name):
-        require_trusted_code(file, {key: leaf.get("choices") for key, leaf in leaves.items()}, config.trust_code)
+        require_trusted_code(file, {key: entry.get("choices") for key, entry in entries.items()}, config.trust_code)
     algo = config.algo.name
-    return {key: _distribution(key, leaf, config) for key, leaf in leaves.items() if algo in leaf.get("only", [algo])}
+    return {
+        key: _distribution(key, entry, config) for key, entry in entries.items() if algo in entry.get("only", [algo])
+    }
 
 
-def _leaves(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _entries(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the mapping of each range or choice by dotted key."""
-    leaves: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for path, value in flatten(tree):
         key, _, word = path.rpartition(".")
         if word not in ENTRY_WORDS:
             form = "write {low: ..., high: ...} or {choices: [...]}"
             raise ValueError(f"{path}={value} is not a range{did_you_mean(word, ENTRY_WORDS)}; {form}")
-        leaves.setdefault(key, {})[word] = value
-    return leaves
+        entries.setdefault(key, {})[word] = value
+    return entries
 
 
 def baseline_params(space: SearchSpace, config: RunConfig) -> dict[str, Any]:
@@ -111,31 +113,31 @@ def format_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace(" ", "")
 
 
-def _distribution(key: str, leaf: dict[str, Any], config: RunConfig) -> BaseDistribution:
-    """Return a leaf's distribution, widened to contain the config's own value. The schema must accept both ends."""
+def _distribution(key: str, entry: dict[str, Any], config: RunConfig) -> BaseDistribution:
+    """Return an entry's distribution, widened to contain the config's own value. The schema must accept both ends."""
     baseline_value = _baseline_value(key, config)
-    if "choices" in leaf:
-        choices = leaf["choices"]
+    if "choices" in entry:
+        choices = entry["choices"]
         if not isinstance(choices, list):
             raise ValueError(f"{key}: choices={choices!r} is not a list")
         ends = choices if baseline_value in choices else [*choices, baseline_value]
         distribution: BaseDistribution = CategoricalDistribution([encode(choice) for choice in ends])
     else:
-        distribution, ends = _range(key, leaf, baseline_value)
+        distribution, ends = _range(key, entry, baseline_value)
     for end in ends:
         apply_params(config, {key: encode(end)})
     return distribution
 
 
-def _range(key: str, leaf: dict[str, Any], baseline_value: Any) -> tuple[BaseDistribution, list[Any]]:
+def _range(key: str, entry: dict[str, Any], baseline_value: Any) -> tuple[BaseDistribution, list[Any]]:
     """Return the distribution of a range, and its two ends."""
     if finite_float(baseline_value) is None:
         raise ValueError(f"{key} is {baseline_value!r} in the baseline; use choices, or set a number, {key}=...")
-    ends: list[Any] = [leaf.get("low"), leaf.get("high")]
+    ends: list[Any] = [entry.get("low"), entry.get("high")]
     if None in map(finite_float, ends):
         raise ValueError(f"{key} needs choices, or low and high as numbers")
     low, high = min(*ends, baseline_value), max(*ends, baseline_value)
-    log = bool(leaf.get("log"))
+    log = bool(entry.get("log"))
     if log and low <= 0:
         raise ValueError(f"{key}, {baseline_value} in the baseline, has to be above 0; or leave out log: true")
     if isinstance(baseline_value, int):

@@ -17,7 +17,7 @@ from tests.conftest import Make
 def test_a_curve_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> None:
     make_run("a", 0, 0.1, freq=100, rows=10)
     make_run("b", 1, 0.1, freq=150, rows=3)
-    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", "success_rate")
+    curve = curves.group_curve(load_group(tmp_path / "logs"), "timesteps", "success_rate")
     assert curve.summary.index.tolist() == [150, 200, 300, 400, 450]
     of_a = np.array([0.15, 0.2, 0.3, 0.4, 0.45])
     of_b = np.array([0.1, 0.1 + 0.1 / 3, 0.2, 0.2 + 0.2 / 3, 0.3])
@@ -27,9 +27,9 @@ def test_a_curve_ends_with_the_shortest_run(make_run: Make, tmp_path: Path) -> N
 def test_runs_without_a_common_range_are_drawn_without_a_mean(rlher, make_run: Make) -> None:
     make_run("a", 0, freq=100, rows=2)
     make_run("b", 1, freq=500, rows=2)
-    curve = curves.aggregate(load_group(Path("logs")), "timesteps", "success_rate")
+    curve = curves.group_curve(load_group(Path("logs")), "timesteps", "success_rate")
     assert (len(curve.run_curves), len(curve.summary)) == (2, 0)
-    over_time = curves.aggregate(load_group(Path("logs")), "wall_seconds", "success_rate").summary
+    over_time = curves.group_curve(load_group(Path("logs")), "wall_seconds", "success_rate").summary
     assert len(over_time) == 2, "one that has ended keeps its last value"
     for words in (["plot", "--csv", "a.csv"], ["report"]):
         assert rlher(*words).code == 0
@@ -49,7 +49,7 @@ def test_equal_seeds_still_have_a_band_if_it_is_a_rate(make_run: Make, tmp_path:
     """Three seeds with all 60 episodes successful do not prove a success rate of 100 %."""
     for seed in range(3):
         make_run(f"run{seed}", seed, 0.5, rows=3)
-    curve = curves.aggregate(load_group(tmp_path / "logs"), "timesteps", y)
+    curve = curves.group_curve(load_group(tmp_path / "logs"), "timesteps", y)
     assert (curve.summary.high - curve.summary.low > 0.01).all() == widened
     if widened:
         assert (curve.summary.low.iloc[-1], curve.summary.high.iloc[-1]) == pytest.approx(stats.wilson(60, 60))

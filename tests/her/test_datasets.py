@@ -20,7 +20,8 @@ from torch.utils import _pytree
 
 from rlher.core.errors import DamagedFile, UserError
 from rlher.envs.bit_flipping import BitFlippingEnv
-from rlher.her.datasets import read_dataset, write_dataset
+from rlher.her.datasets import collected_env, read_dataset, write_dataset
+from rlher.her.trajectories import Trajectory
 from tests.support.fuzzing.checks import time_limit
 
 ENV = BitFlippingEnv(n_bits=3)
@@ -42,7 +43,8 @@ IMAGES = serialize_space(spaces.Box(0, 255, (3, 3, 3), np.uint8))
 ESCAPED = IMAGES.replace("uint8", "uint\\u0038")
 
 
-def read(folder: Path | str):
+def read(folder: Path | str) -> list[Trajectory]:
+    collected_env(str(folder))
     return read_dataset(str(folder), ENV.observation_space, ENV.action_space)
 
 
@@ -56,15 +58,15 @@ def dataset(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(dataset.parent))
     for name in (dataset, dataset / "data", "flip-v0"):
-        data = read(name)
-        assert [len(trajectory) for trajectory in data.trajectories] == [3, 1]
-        assert [trajectory.terminated for trajectory in data.trajectories] == [False, True]
-        for one, two in zip(data.trajectories, (episode(3), episode(1, bit=2)), strict=True):
+        trajectories = read(name)
+        assert [len(trajectory) for trajectory in trajectories] == [3, 1]
+        assert [trajectory.terminated for trajectory in trajectories] == [False, True]
+        for one, two in zip(trajectories, (episode(3), episode(1, bit=2)), strict=True):
             assert (one.actions == two.actions).all()
             assert (one.rewards == two.rewards).all()
             for key, values in two.observations.items():
                 assert (one.observations[key] == values).all()
-        assert (data.n_steps, data.env_id, data.action_repeat) == (4, "Bits-v0", 2)
+        assert collected_env(str(name)) == ("Bits-v0", 2)
     assert not [*dataset.parent.glob(".*")], "no temporary folder is left"
 
 
@@ -101,11 +103,11 @@ def test_a_dataset_of_plain_minari_is_read(tmp_path: Path, monkeypatch: pytest.M
     )
     env = gym.make("TinyBits-v0")
     folder = collect_with_minari(monkeypatch, tmp_path, env, 4, "bits-v0")
-    data = read(folder)
+    trajectories = read(folder)
     gym.registry.pop("TinyBits-v0")
-    assert len(data.trajectories) == 4
-    assert (data.env_id, data.action_repeat) == ("TinyBits-v0", 1)
-    for trajectory in data.trajectories:
+    assert [trajectory.seed for trajectory in trajectories] == [0, 1, 2, 3]
+    assert collected_env(str(folder)) == ("TinyBits-v0", 1)
+    for trajectory in trajectories:
         before, after = trajectory.observations["observation"][:-1], trajectory.observations["observation"][1:]
         assert (np.argmax(before != after, axis=1) == trajectory.actions).all()
 
@@ -224,5 +226,5 @@ def test_an_environment_that_a_dataset_names_is_not_imported(dataset: Path, tmp_
 
 def test_entries_that_the_environment_lacks_are_left_out(dataset: Path) -> None:
     smaller = spaces.Dict({key: ENV.observation_space[key] for key in ("achieved_goal", "desired_goal")})
-    data = read_dataset(str(dataset), smaller, ENV.action_space)
-    assert {*data.trajectories[0].observations} == {"achieved_goal", "desired_goal"}
+    trajectories = read_dataset(str(dataset), smaller, ENV.action_space)
+    assert {*trajectories[0].observations} == {"achieved_goal", "desired_goal"}

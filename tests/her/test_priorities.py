@@ -102,7 +102,7 @@ def test_td_errors_set_how_often_a_transition_is_drawn():
     player = Player(buffer)
     for step in range(70):
         player.play([step % 10 == 9])
-    ids = buffer.storage.ids(0)
+    ids = buffer.storage.ids_since(0)
     errors = np.arange(1.0, len(ids) + 1)
     buffer.update_priorities(ids, th.as_tensor(-errors).reshape(-1, 1))
     counts = drawn_after(buffer)
@@ -229,7 +229,7 @@ def test_energy_where_nothing_moves_is_uniform_and_running_episodes_are_drawn():
         buffer.add(obs, obs, np.zeros((1, 1)), np.zeros(1), np.array([step % 7 == 6]), [{}])
         assert buffer.sample(8).rewards.shape == (8, 1)
     ids, counts = np.unique(buffer.priority.sample(3000, np.random.default_rng(0))[0], return_counts=True)
-    assert ids.tolist() == buffer.storage.ids(0).tolist()
+    assert ids.tolist() == buffer.storage.ids_since(0).tolist()
     assert chisquare(counts).pvalue > 1e-4
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlher import HerReplayBuffer
+from rlher.her.storage import IDS_PER_ENV
 from tests.support.her_play import ACTION, Player, make_buffer, sparse
 
 
@@ -36,11 +37,12 @@ def check_against_log(buffer, player, capacity):
             tuple(obs[key][0] for key in ("achieved_goal", "desired_goal") for obs in entry[3:5]) for entry in mine
         ]
         first = storage.steps_added - len(mine)
+        ids = env * IDS_PER_ENV + np.arange(first, storage.steps_added)
         for number, entry in enumerate(mine):
             same = [index for index, other in enumerate(mine) if other[1] == entry[1]]
-            (episode,) = storage.rows["episode"][storage.positions(storage.ids(env)[number : number + 1])]
+            (episode,) = storage.rows["episode"][storage.positions(ids[number : number + 1])]
             bounds = storage.episode_first_id[episode], storage.episode_last_id[episode]
-            assert bounds == tuple(storage.ids(env)[index] for index in (same[0], same[-1]))
+            assert bounds == tuple(ids[index] for index in (same[0], same[-1]))
         assert first == max(storage.steps_added - capacity, 0)
     assert transitions(buffer) == expected
     assert buffer.n_transitions == len(expected)

@@ -12,7 +12,8 @@ import pytest
 
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env
-from rlher.her.datasets import read_dataset
+from rlher.her.datasets import collected_env, read_dataset
+from rlher.her.trajectories import Trajectory
 from rlher.run import lookup
 from tests.conftest import TINY, mounted
 
@@ -69,9 +70,13 @@ def _controllers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sys.modules.pop("bit_controllers", None)
 
 
-def read(folder: str):
+def read(folder: str) -> list[Trajectory]:
     env = BitFlippingEnv(n_bits=5)
     return read_dataset(folder, env.observation_space, env.action_space)
+
+
+def metadata(folder: str) -> dict:
+    return json.loads(Path(folder, "data/metadata.json").read_text())
 
 
 def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> None:
@@ -79,11 +84,12 @@ def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> Non
     done = rlher("collect", *BITS, *words)
     assert done.code == 0, done.err
     printed = json.loads(done.out)
-    data = read("data/bits-v0")
+    trajectories = read("data/bits-v0")
     assert (printed["folder"], printed["episodes"], printed["success_rate"]) == ("data/bits-v0", 6, 1)
-    assert printed["steps"] == data.n_steps
-    assert (data.env_id, data.metadata["rlher"]["controller"]) == ("BitFlipping-v0", "bit_controllers:first_wrong")
-    for trajectory in data.trajectories:
+    assert printed["steps"] == sum(map(len, trajectories))
+    assert collected_env("data/bits-v0") == ("BitFlipping-v0", 1)
+    assert metadata("data/bits-v0")["rlher"]["controller"] == "bit_controllers:first_wrong"
+    for trajectory in trajectories:
         assert trajectory.terminated
         assert (trajectory.rewards == [*[-1] * (len(trajectory) - 1), 0]).all()
         assert (trajectory.observations["achieved_goal"][-1] == trajectory.observations["desired_goal"][-1]).all()
@@ -91,8 +97,8 @@ def test_a_controller_of_the_user_whose_dataset_plain_minari_opens(rlher) -> Non
     shown = subprocess.run([sys.executable, "-c", WITH_MINARI], env=environment, capture_output=True, text=True)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines() == [
-        f"6 {data.n_steps} BitFlipping-v0 bits-v0",
-        str([[len(trajectory), 0, True, True] for trajectory in data.trajectories]),
+        f"6 {printed['steps']} BitFlipping-v0 bits-v0",
+        str([[len(trajectory), 0, True, True] for trajectory in trajectories]),
         "['bits-v0']",
     ]
 
@@ -103,18 +109,17 @@ def test_only_successes(rlher) -> None:
     assert done.code == 0, done.err
     printed = json.loads(done.out)
     assert printed["episodes"] == printed["successes"] == 5 < printed["played"]
-    data = read(printed["folder"])
-    assert all(trajectory.rewards[-1] == 0 for trajectory in data.trajectories)
-    assert data.metadata["rlher"]["success_rate"] == 5 / printed["played"]
+    assert all(trajectory.rewards[-1] == 0 for trajectory in read(printed["folder"]))
+    assert metadata(printed["folder"])["rlher"]["success_rate"] == 5 / printed["played"]
 
 
 @pytest.mark.parametrize(("controller", "code", "steps"), [("interrupted", 130, 16), ("failing", 1, 11)])
 def test_ctrl_c_and_a_failure_keep_the_episodes_until_then(rlher, controller: str, code: int, steps: int) -> None:
     done = rlher("collect", *BITS, f"controller=bit_controllers:{controller}", "--episodes", "50")
     assert done.code == code
-    data = read(f"demos/BitFlipping-v0-{controller}-v0")
-    assert 2 <= len(data.trajectories) < 10
-    assert data.n_steps <= steps, "after Ctrl-C the running episode is the last"
+    trajectories = read(f"demos/BitFlipping-v0-{controller}-v0")
+    assert 2 <= len(trajectories) < 10
+    assert sum(map(len, trajectories)) <= steps, "after Ctrl-C the running episode is the last"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -145,7 +150,7 @@ def test_the_agent_of_a_run(rlher) -> None:
     done = rlher("collect", "logs/dqn/BitFlipping-v0_1", "--episodes", "2", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["folder"] == "demos/BitFlipping-v0-dqn-v0"
-    assert "logs/dqn/BitFlipping-v0_1" in read("demos/BitFlipping-v0-dqn-v0").metadata["algorithm_name"]
+    assert "logs/dqn/BitFlipping-v0_1" in metadata("demos/BitFlipping-v0-dqn-v0")["algorithm_name"]
 
 
 def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
@@ -154,9 +159,9 @@ def test_goals_of_a_relay_agent_are_the_environments_own(rlher) -> None:
     config = lookup.open_run(str(lookup.pretrained_agent_folder("ddpg-FetchPush-v4")), "logs").config.env
     config.relay.enabled = False
     env = make_env(config)
-    data = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)
+    trajectories = read_dataset(json.loads(done.out)["folder"], env.observation_space, env.action_space)
     observation, _ = env.reset(seed=2_000_000)
-    for key, values in data.trajectories[0].observations.items():
+    for key, values in trajectories[0].observations.items():
         assert np.array_equal(values[0], observation[key])
     assert json.loads(done.out)["successes"] == 2
 

@@ -68,8 +68,7 @@ def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> Non
     assert (batch.actions[share].max(dim=1).values == 1).all()
     if setup.model.normalizer is not None:
         envs = setup.model.env
-        dataset = read_dataset("demos/bits-v0", envs.observation_space, envs.action_space)
-        steps = sum(map(len, dataset.trajectories))
+        steps = sum(map(len, read_dataset("demos/bits-v0", envs.observation_space, envs.action_space)))
         assert setup.model.normalizer.count == pytest.approx(120 + envs.num_envs + steps + 8, abs=1)
 
 

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
 from rlher.jobs.job_pool import JobPool
-from rlher.tuning.reruns import BASELINE, RERUN_SEED, open_reruns, select_candidates
+from rlher.tuning.reruns import BASELINE, RERUN_SEED, queue_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_source import TrialSource
@@ -68,11 +68,11 @@ def test_parameters_of_another_program_are_ignored(params: dict) -> None:
 def test_missing_and_failed_reruns_are_queued() -> None:
     storage = optuna.storages.InMemoryStorage()
     config = OptimizeConfig(rerun_seeds=3)
-    study = open_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
+    study = queue_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
     study.tell(study.ask(SPACE), 1.0)
     study.tell(study.ask(SPACE), state=TrialState.FAIL)
     for _ in range(2):
-        open_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
+        queue_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
         waiting = study.get_trials(states=[TrialState.WAITING])
         assert [trial.user_attrs[RERUN_SEED] for trial in waiting] == [2, 1]
 

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlher.config.training import EngineConfig, EvalConfig
 from rlher.core.errors import RunError, UserError
-from rlher.tuning.reruns import BASELINE, RERUN_SEED, RerunRunner, open_reruns
+from rlher.tuning.reruns import BASELINE, RERUN_SEED, RerunRunner, queue_reruns
 from rlher.tuning.scoring import SCORE_KEYS, has_score
 from rlher.tuning.study_storage import open_storage, open_study
 from rlher.tuning.trial_source import fail_and_retry
@@ -85,8 +85,8 @@ def test_only_candidates_are_trained_again(tmp_path: Path) -> None:
     runner, baseline = small_search(tmp_path, n_seeds=1)
     config = replace(runner.config, seed=7, rerun_seeds=1)
     storage = optuna.storages.InMemoryStorage()
-    open_reruns(storage, "small", {2: {**baseline, "her.n_sampled_goal": 2}}, config)
-    study = open_reruns(storage, "small", {BASELINE: baseline}, config)
+    queue_reruns(storage, "small", {2: {**baseline, "her.n_sampled_goal": 2}}, config)
+    study = queue_reruns(storage, "small", {BASELINE: baseline}, config)
     run_here(study, RerunRunner(**vars(replace(runner, config=config))), runner.space, 2)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE, TrialState.PRUNED]
     (file,) = tmp_path.rglob("config.yaml")
@@ -112,7 +112,7 @@ def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, monk
 
     with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patch:
         patch.setattr(optuna.Study, "get_trials", read_and_wait)
-        study, _ = threads.map(lambda storage: open_reruns(storage, "small", candidates, config), opened)
+        study, _ = threads.map(lambda storage: queue_reruns(storage, "small", candidates, config), opened)
     assert len(study.trials) == 4
     study.ask(runner.space)  # another command lost it
     fail_and_retry(study, study.trials[0])
@@ -120,7 +120,7 @@ def test_commands_that_queue_reruns_at_once_train_each_once(tmp_path: Path, monk
     completed = [trial.user_attrs[RERUN_SEED] for trial in study.trials if trial.state is TrialState.COMPLETE]
     assert sorted(completed) == [0, 1]
     assert [trial.state for trial in counted_trials(study)].count(TrialState.PRUNED) == 2
-    open_reruns(opened[1], "small", candidates, config)
+    queue_reruns(opened[1], "small", candidates, config)
     assert all(trial.state.is_finished() for trial in study.trials), "nothing is queued again"
 
 
