@@ -187,7 +187,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         self._update_sb3_counters()
 
     def _update_sb3_counters(self) -> None:
-        """Set what Stable-Baselines3 reads of a buffer: the next position of each ring, and whether the rings are full."""
+        """Set what Stable-Baselines3 reads of a buffer: the next position of a ring, and whether the rings are full."""
         self.pos = self.storage.steps_added % self.buffer_size
         self.full = self.storage.steps_added >= self.buffer_size
 

@@ -165,7 +165,7 @@ def table_row(candidate: Candidate) -> dict[str, str]:
         "final success": f"{np.mean(candidate['success']):.1%}",
         "per seed": " / ".join(f"{100 * rate:.0f}" for rate in candidate["success"]),
         "area under curve": f"{np.mean(candidate['auc']):.3f}",
-        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate["share_at_target"]),
+        f"steps to {TARGET_PERCENT}%": format_steps(candidate["steps"], candidate.get("share_at_target", 1.0)),
         "difference to baseline": "" if candidate["name"] == BASELINE else format_gain(candidate["gain"]),
         "parameters": " ".join(f"{key}={format_value(value)}" for key, value in candidate["params"].items()),
     }

@@ -134,4 +134,4 @@ def test_sparse_and_dense_rewards_are_distinguished():
     maze = RewardAndDone(None, None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
     rows = np.zeros(2, [("reward", float), ("goal_independent", float), ("terminated", bool)])
-    assert maze.done(np.array([1.0, 0.0]), rows).tolist() == [True, False]
+    assert maze.dones(np.array([1.0, 0.0]), rows).tolist() == [True, False]
