@@ -38,9 +38,12 @@ class Outcome(NamedTuple):
     err: str
 
 
+LONGEST = ("test_cluster.py", "test_docker.py", "test_notebook.py", "test_stress_resume.py", "test_search.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, so that none waits for it.
-    items.sort(key=lambda item: item.path.name != "test_stress_resume.py")
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(autouse=True, scope="session")

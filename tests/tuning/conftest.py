@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import Postgres, binaries
-from tests.support.small_search import STUDY, run_optimize
+from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
+from tests.support.terminal import run_on_terminal
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the working folder of a finished search, whose re-runs failed at first; its output is in files there."""
+    """Return the working folder of a finished search; its output is in files there.
+
+    It ran on a terminal at first, and its re-runs failed.
+    """
     folder = tmp_path_factory.mktemp("optimize")
     (reruns := folder / STUDY / "reruns").parent.mkdir(parents=True)
     reruns.touch()
-    assert run_optimize(folder, "--n-trials", "3", "--workers", "2").code == 1
+    code, shown = run_on_terminal([*OPTIMIZE, *SMALL, "--n-trials", "3", "--workers", "2"], folder)
+    assert code == 1, shown
+    (folder / "terminal").write_text(shown)
     reruns.unlink()
     done = run_optimize(folder, "--n-trials", "3", "--workers", "2")
     (folder / "stdout").write_text(done.out)

@@ -1,6 +1,7 @@
 """Results of a finished search: files, recipe, table, and the conclusion about the baseline."""
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,13 @@ def test_files_of_a_finished_search(finished: Path) -> None:
     assert seeds == {RERUN_SEED_OFFSET, RERUN_SEED_OFFSET + 1}, "not those of the search"
     assert len(list(study.glob("reruns/*/dqn/*/last_model.zip"))) == 4
     assert not list(study.glob("trials/*/dqn/*/*.zip"))
+
+
+@pytest.mark.slow
+def test_the_live_table_of_a_search(finished: Path) -> None:
+    shown = (finished / "terminal").read_text()
+    assert "Traceback" not in shown
+    assert re.search(r"3\s+(complete|running)", shown)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Progress of a study: lines without a terminal, a live table on one."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,11 +14,9 @@ from rlher.tuning.scoring import SCORE_KEYS
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_source import TrialSource
-from tests.support.small_search import OPTIMIZE, SMALL
-from tests.support.terminal import Terminal, run_on_terminal
+from tests.support.terminal import Terminal
 
 SPACE: SearchSpace = {"algo.gamma": FloatDistribution(0.9, 0.95)}
-WORDS = ("--n-trials", "3", "--workers", "2")
 
 
 def completed_study() -> Study:
@@ -55,11 +52,3 @@ def test_time_left_of_a_search(capsys: pytest.CaptureFixture, monkeypatch: pytes
     study.add_trials(completed_study().trials)
     progress.update()
     assert "~40 s left" in capsys.readouterr().err, "10 trials of 4 s"
-
-
-@pytest.mark.slow
-def test_a_search_on_a_terminal(tmp_path: Path) -> None:
-    code, shown = run_on_terminal([*OPTIMIZE, *SMALL, *WORDS], tmp_path)
-    assert code == 0, shown
-    assert "Traceback" not in shown
-    assert re.search(r"3\s+(complete|running)", shown), "the live table"
