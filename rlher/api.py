@@ -55,7 +55,7 @@ class Run:
 
     def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
         self._run = run
-        self._source = source
+        self._choice = source
 
     @property
     def folder(self) -> Path:
@@ -78,7 +78,7 @@ class Run:
         from rlher.evaluation.agents import open_agent
 
         with contextlib.closing(self.env()) as env:
-            return open_agent(self._source).load(env)
+            return open_agent(self._choice).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -103,9 +103,9 @@ class Run:
         """
         from rlher.evaluation.agents import open_agent
 
-        model = model or self._source.model
+        model = model or self._choice.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
-        config = compose(command_keys.EvaluateConfig, _overrides(vars(self._source) | keys))
+        config = compose(command_keys.EvaluateConfig, _overrides(vars(self._choice) | keys))
         return open_agent(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -120,7 +120,7 @@ class Run:
         """
         from rlher.playing.enjoy import watch
 
-        overrides = _overrides(vars(self._source) | {"video": video} | keys)
+        overrides = _overrides(vars(self._choice) | {"video": video} | keys)
         _, recorded = watch(compose(command_keys.EnjoyConfig, overrides))
         return recorded
 
@@ -148,9 +148,9 @@ class Run:
         """
         from rlher.export.exporter import export
 
-        if self._source.agent:
-            raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; export a run.")
-        keys = {"run": self._source.run, "model": self._source.model, "trust_code": self._source.trust_code}
+        if self._choice.agent:
+            raise UserError(f"the agent {self._choice.agent} holds the weights of its policy alone; export a run.")
+        keys = {"run": self._choice.run, "model": self._choice.model, "trust_code": self._choice.trust_code}
         config = compose(command_keys.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
@@ -165,18 +165,18 @@ class Run:
         :raises UserError: it is finished, is being trained, a key may not change, or it is a pretrained agent.
         :raises RunError: the run failed.
         """
-        if self._source.agent:
-            raise UserError(f"the agent {self._source.agent} holds the weights of its policy alone; train a run.")
+        if self._choice.agent:
+            raise UserError(f"the agent {self._choice.agent} holds the weights of its policy alone; train a run.")
         try:
             overrides = _overrides(keys)
             command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
-            trusted = {"trust_code": True} if self._source.trust_code else {}
+            trusted = {"trust_code": True} if self._choice.trust_code else {}
             config = resume_config({**trusted, **overrides, "run": str(self.folder)})
             _print_result(*resume_run(config, command_line))
         finally:
             self.__dict__.pop("model", None)
             with contextlib.suppress(UserError):  # a folder that was moved must not hide why the run failed
-                self._run = lookup.open_run(str(self.folder), "", self._source.trust_code)
+                self._run = lookup.open_run(str(self.folder), "", self._choice.trust_code)
         return self
 
     def __fspath__(self) -> str:
@@ -187,7 +187,7 @@ class Run:
         rate = finite_float(result.get("success_rate"))
         success = "" if rate is None else f", success {rate:.1%}"
         title = f"{self.config.title}, {result.get('status', 'no result')}"
-        return escape_control(f"<rlher.Run {self._source.agent or self._run}: {title}{success}>")
+        return escape_control(f"<rlher.Run {self._choice.agent or self._run}: {title}{success}>")
 
 
 Folders = str | os.PathLike | Sequence[str | os.PathLike]
@@ -270,7 +270,7 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     :raises UserError: there is no such run or agent, or its code is not trusted.
     """
     if isinstance(name, Run):
-        name = name._source.agent or name.folder
+        name = name._choice.agent or name.folder
     name = str(name)
     source = PlayConfig(model=model, device=device, trust_code=trust_code)
     if name not in agents() and (os.sep in name or os.path.exists(name)):
@@ -435,7 +435,11 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.error:
-            raise UserError(run.failure) if isinstance(run.error, UserError) else RunError(run.failure, run.folder)
+            raise (
+                UserError(run.failure_message)
+                if isinstance(run.error, UserError)
+                else RunError(run.failure_message, run.folder)
+            )
     return [load(run.folder.resolve(), trust_code=run.config.trust_code) for run in trained if run.folder]
 
 

@@ -238,7 +238,7 @@ TABLES = {
 """The tables of a comparison by name. Tables have no rows if no group has enough seeds or environments."""
 
 
-def tables(groups: Sequence[Group]) -> list[Table]:
+def all_tables(groups: Sequence[Group]) -> list[Table]:
     """Return all tables that have rows. There must be at least one group."""
     made = [make(groups) for make in TABLES.values()]
     return [table for table in made if table.rows]

@@ -21,7 +21,7 @@ from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
 from rlher.core.nested import flatten
 from rlher.core.reading import finite_float, read_table
-from rlher.evaluation.evaluations_csv import COLUMNS, EVALUATIONS_FILE
+from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EVALUATIONS_FILE
 from rlher.run.result import Status
 from rlher.run.run_folder import (
     CONFIG_FILE,
@@ -194,7 +194,7 @@ def _read_evaluations(folder: Path, result: dict[str, Any]) -> pd.DataFrame:
     A run that was shorter than ``eval.freq`` has no such file. Then the final evaluation in ``result`` is the only row.
     """
     path = folder / EVALUATIONS_FILE
-    final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*COLUMNS])
+    final = pd.DataFrame([result] if result.get("status") == Status.FINISHED else [], columns=[*EVALUATION_COLUMNS])
     with as_read_error(path):
         table = read_table(path) if path.is_file() else final
         if missing := [name for name in REQUIRED_COLUMNS if name not in table]:

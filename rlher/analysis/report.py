@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rlher import __version__
-from rlher.analysis.comparison import tables, warn_of_few_seeds
+from rlher.analysis.comparison import all_tables, warn_of_few_seeds
 from rlher.analysis.curves import GroupCurve, group_curve
 from rlher.analysis.grouping import Group, folder_labels, group_runs, load_groups, output_beside, separates_groups
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
@@ -59,7 +59,7 @@ def write_report(config: ReportConfig, command_line: str) -> Path:
     warn_of_few_seeds(groups)
     runs = [run for group in groups for run in group.runs]
     clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
-    comparison = tables(groups) if groups else []
+    comparison = all_tables(groups) if groups else []
     curves = [group_curve(group, X_COLUMN, Y_COLUMN) for group in groups]
     envs = list(dict.fromkeys(group.env for group in groups))
     page = _render(

@@ -31,7 +31,7 @@ from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
 from rlher.training.start import SEARCH_MODULES, start_run
 
-FORMATS = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
+FORMAT_BY_SUFFIX = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
 
 
@@ -101,7 +101,7 @@ def resume(config: ResumeConfig, command_line: str) -> None:
     print_result(*resume_run(config, command_line))
 
 
-def train_multirun(overrides: Sequence[Mapping[str, Any]]) -> int:
+def sweep(overrides: Sequence[Mapping[str, Any]]) -> int:
     """Train the runs of a sweep side by side and print the tables of `rlher compare`; with ``json`` a line per run.
 
     :return: the largest exit code of the runs, 130 after Ctrl-C.
@@ -211,11 +211,13 @@ def compare(config: command_keys.CompareConfig) -> None:
     """
     from rlher.analysis import comparison
 
-    formats = {name: config.format or FORMATS.get(Path(name).suffix.lower(), "") for name in config.output}
+    formats = {name: config.format or FORMAT_BY_SUFFIX.get(Path(name).suffix.lower(), "") for name in config.output}
     for name, format in formats.items():
         if not format:
-            raise UserError(f"output={name!r} needs a name that ends in one of {', '.join(FORMATS)}, or a format=.")
-    tables = comparison.tables(comparison.load_compared(config))
+            raise UserError(
+                f"output={name!r} needs a name that ends in one of {', '.join(FORMAT_BY_SUFFIX)}, or a format=."
+            )
+    tables = comparison.all_tables(comparison.load_compared(config))
 
     def text(format: str, width: int) -> str:
         return "\n\n".join(table.format(format, width) for table in tables)
@@ -276,7 +278,7 @@ OWN_COMMANDS = [
     Command("plot", plot, command_keys.PlotConfig),
     Command("report", report, command_keys.ReportConfig, takes_command_line=True),
     Command("resume", resume, ResumeConfig, takes_command_line=True, make_config=resume_config),
-    Command("train", train, TrainConfig, takes_command_line=True, sweep=train_multirun),
+    Command("train", train, TrainConfig, takes_command_line=True, sweep=sweep),
 ]
 
 COMMANDS = Registry("COMMANDS", {command.name: command for command in OWN_COMMANDS})

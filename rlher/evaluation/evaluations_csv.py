@@ -12,7 +12,7 @@ from rlher.evaluation.metrics import METRICS_BY_NAME
 
 EVALUATIONS_FILE = "evaluations.csv"
 
-COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
+EVALUATION_COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wall_seconds")
 """The columns: a row is one evaluation."""
 
 EvaluationRows = list[dict[str, Any]]
@@ -27,7 +27,7 @@ def write_evaluations(folder: Path, rows: EvaluationRows) -> None:
         (folder / EVALUATIONS_FILE).unlink(missing_ok=True)
         return
     with atomic_write(folder / EVALUATIONS_FILE) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")  # pandas takes half a second to import
+        writer = csv.DictWriter(file, EVALUATION_COLUMNS, lineterminator="\n")  # pandas takes half a second to import
         writer.writeheader()
         writer.writerows(rows)
 

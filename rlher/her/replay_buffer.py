@@ -55,7 +55,7 @@ class HerReplayBufferSamples(NamedTuple):
 class HerReplayBuffer(SB3HerReplayBuffer):
     """Hindsight experience replay (arXiv:1707.01495): transitions are relabelled when they are sampled.
 
-    A drop-in for ``stable_baselines3.HerReplayBuffer`` with three corrections: ``done`` follows the new goal
+    A drop-in for ``stable_baselines3.HerReplayBuffer`` with three corrections: ``done`` follows the virtual goal
     (stable-baselines3 #627), the goal-independent part of a reward is kept (openai/baselines #720), and steps of a
     running episode can be sampled, so there is no "first episode" error. For SB3's ``done`` and rewards, use
     ``relabel_done="keep"`` and ``keep_goal_independent_reward=False``.
@@ -283,8 +283,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block of the batch by demonstrations: at least one transition, and never all.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
-            # The block contains the border between original and new goals, so that demonstrations keep their goals as
-            # often as other transitions do.
+            # The block contains the border between original and virtual goals, so that demonstrations keep their goals
+            # as often as other transitions do.
             start = n_original_goals - self._n_original_goals(count)
             demonstrations = slice(start, start + count)
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
@@ -297,7 +297,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         )
 
     def _build_samples(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors. All but the first ``n_original_goals`` get new goals."""
+        """Return transitions as tensors. All but the first ``n_original_goals`` get virtual goals."""
         storage = self.storage
         if n_original_goals < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.

@@ -1,11 +1,11 @@
-"""Reward and ``done`` of transitions under new goals.
+"""Reward and ``done`` of transitions under virtual goals.
 
 SB3 computes the reward of a virtual transition from the goals alone, so it loses parking's crash penalty
 (openai/baselines #720, HighwayEnv #473). rlher keeps the part of the reward that does not depend on the goal.
 
 SB3 keeps the ``done`` of the original goal (stable-baselines3 #627). If episodes end on success, two kinds of targets
-are then wrong: a transition that reaches its new goal bootstraps beyond the end, and a transition that reached its
-original goal is terminal although it did not reach the new goal. rlher computes ``done`` for the new goal.
+are then wrong: a transition that reaches its virtual goal bootstraps beyond the end, and a transition that reached its
+original goal is terminal although it did not reach the virtual goal. rlher computes ``done`` for the virtual goal.
 
 Both corrections need to know which reward means success, and whether success ends an episode. `rlher train` measures
 this before a run (:mod:`rlher.envs.probe`), if random episodes show it. Otherwise, and with plain Stable-Baselines3,
@@ -83,15 +83,15 @@ class RewardStatistics:
 
 @dataclass
 class RewardAndDone:
-    """Computes reward and ``done`` of transitions under new goals, using statistics of their original goals.
+    """Computes reward and ``done`` of transitions under virtual goals, using statistics of their original goals.
 
     :param storage: the stored transitions.
     :param reward_function: ``compute_reward``, called only if needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
         - ``keep``: the same as under the original goal, as in SB3.
-        - ``success``: those that reach the new goal, and those that were terminal without reaching the original goal,
-          such as a crash.
+        - ``success``: those that reach the virtual goal, and those that were terminal without reaching the original
+          goal, such as a crash.
         - ``auto``: ``success`` where episodes end on success, else ``keep``.
     :param keep_goal_independent_reward: whether the new reward contains the part that does not depend on the goal.
     :param ends_on_success: whether success terminates an episode. If None, it does if most of the stored transitions
@@ -123,7 +123,7 @@ class RewardAndDone:
 
         All transitions stored since the last call are processed together, because processing them one by one would
         take as long as sampling a batch. The goal-independent part of each reward is written into the storage.
-        Afterwards a batch calls ``compute_reward`` for its new goals only.
+        Afterwards a batch calls ``compute_reward`` for its virtual goals only.
         """
         storage, steps_observed = self.storage, self.statistics.steps_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
@@ -162,7 +162,7 @@ class RewardAndDone:
         ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
         return "success" if self.relabel_done == "success" or ends_on_success else "keep"
 
-    # --------------------------------------------------------------------------- rewards under new goals
+    # --------------------------------------------------------------------------- rewards under virtual goals
 
     def rewards_and_dones(
         self, positions: Positions, rows: NDArray, goals: NDArray, n_original_goals: int
@@ -176,12 +176,12 @@ class RewardAndDone:
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if n_original_goals < len(goals):
-            changed_rows = rows[n_original_goals:]
+            virtual_rows = rows[n_original_goals:]
             goal_rewards = self._goal_rewards(positions[n_original_goals:], goals[n_original_goals:])
             rewards[n_original_goals:] = goal_rewards
             if self.keep_goal_independent_reward:
-                rewards[n_original_goals:] += changed_rows["goal_independent"]
-            dones[n_original_goals:] = self.dones(goal_rewards, changed_rows)
+                rewards[n_original_goals:] += virtual_rows["goal_independent"]
+            dones[n_original_goals:] = self.dones(goal_rewards, virtual_rows)
         return rewards, dones
 
     def n_step_returns(
@@ -211,9 +211,9 @@ class RewardAndDone:
         return returns.astype(np.float32), (dones * is_summed).max(axis=1), is_summed.sum(axis=1)
 
     def dones(self, goal_rewards: Floats, rows: NDArray) -> Bools:
-        """Return (n,) ``done`` of transitions under new goals.
+        """Return (n,) ``done`` of transitions under virtual goals.
 
-        :param goal_rewards: (n,) ``compute_reward`` under the new goals.
+        :param goal_rewards: (n,) ``compute_reward`` under the virtual goals.
         :param rows: (n,) packed rows of the transitions.
         """
         if self.resolved_relabel_done == "keep":

@@ -36,7 +36,7 @@ DEFAULT_MIX = {"future": 0.6, "episode": 0.1, "random": 0.1, "original": 0.2}
 
 @dataclass
 class GoalRequest:
-    """Input of a strategy: n transitions that need a new goal.
+    """Input of a strategy: n transitions that need a virtual goal.
 
     :param ids: (n,) ids of the transitions.
     :param episodes: (n,) their episodes, see :mod:`rlher.her.storage`.

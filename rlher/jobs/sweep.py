@@ -72,7 +72,7 @@ class SweepRun:
         return Path(self.config.logs, "sweeps", f"{safe_name(self.name)[:80]}-{digest}.log")
 
     @property
-    def failure(self) -> str:
+    def failure_message(self) -> str:
         """Why the run failed, and where its output is."""
         return f"{self.name} failed: {str(self.error).rstrip('.')}; its output is in {self.log_path}."
 
@@ -176,7 +176,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
 
     for run in runs:
         if run.error:
-            warn(run.failure)
+            warn(run.failure_message)
     return runs, False
 
 

@@ -145,23 +145,24 @@ def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
     return read_text_or_empty(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []
 
 
-def create(config: RunConfig, composed: RunConfig, command_line: str) -> RunFolder:
+def create(resolved: RunConfig, config: RunConfig, command_line: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     The number of the run is the highest number in use plus one. Runs that start at the same time get different numbers.
 
-    :param composed: the config before its ``auto`` and null values were resolved. It identifies the experiment.
+    :param resolved: the config with resolved ``auto`` and null values.
+    :param config: the config as composed, which identifies the experiment.
     :param command_line: the command line that trains the run.
     :raises UserError: the folder cannot be written, or the config is too large.
     """
-    dump_yaml(asdict(config))  # refuses a config that is too large, before there is a folder
-    parent = Path.cwd() / config.logs / config.algo.label
+    dump_yaml(asdict(resolved))  # refuses a config that is too large, before there is a folder
+    parent = Path.cwd() / resolved.logs / resolved.algo.label
     with as_write_error(parent):
         parent.mkdir(parents=True, exist_ok=True)
-        folder = _make_numbered_folder(parent, safe_name(config.env.label))
-        run = RunFolder(folder, config)
+        folder = _make_numbered_folder(parent, safe_name(resolved.env.label))
+        run = RunFolder(folder, resolved)
         write_text(folder / COMMAND_FILE, command_line + "\n")
-        write_json(folder / METADATA_FILE, describe_run(config, param_values(composed)))
+        write_json(folder / METADATA_FILE, describe_run(resolved, param_values(config)))
         # Write the config last: once it exists, `rlher resume` in another terminal finds the run. The caller locks the
         # run at once.
         run.write_config()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.evaluations_csv import COLUMNS, EndsEarly, EvaluationRows, write_evaluations
+from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EndsEarly, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
 from rlher.run import model_file
@@ -108,7 +108,7 @@ class Evaluator:
         """Wait for the oldest evaluation in progress, and record its result."""
         columns_at_start, model_content, batches = self._pending.popleft()
         values = {**wait_for_summary(batches), **columns_at_start}
-        row = {name: values[name] for name in COLUMNS}
+        row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
         write_evaluations(self._run.folder, self.rows)
@@ -162,7 +162,7 @@ class Evaluator:
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
-        self.rows = [{name: row.get(name) for name in COLUMNS} for row in state["rows"]]
+        self.rows = [{name: row.get(name) for name in EVALUATION_COLUMNS} for row in state["rows"]]
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):
             raise ValueError("an evaluation lacks its success rate or its return")
