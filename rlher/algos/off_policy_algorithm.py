@@ -72,7 +72,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         need :class:`~rlher.envs.relay.RelayGoals`.
     """
 
-    updates_due: int = 0
+    gradient_steps_due: int = 0
     """Number of gradient steps that are due but not done yet; always 0 between rollouts without ``overlap``."""
     normalizer: ObservationNormalizer | None
     """The statistics of the observations; None if they are not normalised."""
@@ -145,7 +145,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self.vector_keys = vector_keys(self.policy)
         self.sets_training_mode = self.vector_keys is None or depends_on_training_mode(self.policy)
         self.setup_update()
-        self._not_saved = ["_not_saved", "updates_due", *(name for name in vars(self) if name not in saved)]
+        self._not_saved = ["_not_saved", "gradient_steps_due", *(name for name in vars(self) if name not in saved)]
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), *self._not_saved]
@@ -192,7 +192,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             if not rollout.continue_training:
                 break
             if self.num_timesteps > self.learning_starts:
-                self.updates_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
+                self.gradient_steps_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
             if not self.overlap:
                 self._do_due_updates()
         callback.on_training_end()
@@ -247,7 +247,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=True)
 
     def _do_due_updates(self) -> None:
-        updates, self.updates_due = self.updates_due, 0
+        updates, self.gradient_steps_due = self.gradient_steps_due, 0
         if updates > 0:
             self.train(gradient_steps=updates, batch_size=self.batch_size)
 
@@ -271,7 +271,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         return {
             "counters": {name: getattr(self, name) for name in COUNTERS if hasattr(self, name)},
             "episodes": {name: list(getattr(self, name) or ()) for name in EPISODE_BUFFERS},
-            "updates_due": self.updates_due,
+            "gradient_steps_due": self.gradient_steps_due,
             "action_space": self.action_space.np_random.bit_generator.state,
             "random_actions": self.random_actions.state_dict(),
         }
@@ -286,7 +286,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
                 setattr(self, name, type(getattr(self, name))(state["counters"][name]))
         for name in EPISODE_BUFFERS:
             setattr(self, name, deque(state["episodes"][name], maxlen=self._stats_window_size))
-        self.updates_due = int(state["updates_due"])
+        self.gradient_steps_due = int(state["gradient_steps_due"])
         self.action_space.np_random.bit_generator.state = state["action_space"]
         self.random_actions.load_state_dict(state["random_actions"])
 

@@ -109,7 +109,7 @@ def sweep(overrides: Sequence[Mapping[str, Any]]) -> int:
     from rlher.jobs.sweep import train_sweep
 
     runs, interrupted = train_sweep(overrides)
-    folders = [str(run.folder) for run in runs if run.state is Status.FINISHED]
+    folders = [str(run.folder) for run in runs if run.status is Status.FINISHED]
     if runs[0].config.json:
         for run in runs:
             if run.folder:

@@ -1,6 +1,6 @@
 """Play evaluation episodes in worker processes beside training, or in this process.
 
-The episodes of an evaluation are divided into batches of :data:`EPISODES_PER_BATCH`. Each batch is played in a
+The episodes of an evaluation are divided into chunks of :data:`EPISODES_PER_CHUNK`. Each chunk is played in a
 new environment, and every episode has its own seed. So the results do not depend on the number of processes. Lost
 processes are replaced; :mod:`rlher.core.workers` finds out why they were lost.
 """
@@ -19,24 +19,24 @@ from rlher.envs.restart_limit import RestartLimit
 from rlher.evaluation.agents import play_model
 from rlher.evaluation.metrics import Episode, Summary, summarize
 
-EPISODES_PER_BATCH = 25
+EPISODES_PER_CHUNK = 25
 """Episodes that one process plays in sequence. A usual evaluation needs one process, a final evaluation several."""
 
 
-BatchFutures = list[Future[list[Episode]]]
-"""The episodes of each batch of an evaluation."""
+ChunkFutures = list[Future[list[Episode]]]
+"""The episodes of each chunk of an evaluation."""
 
 
-def wait_for_summary(batches: BatchFutures) -> Summary:
+def wait_for_summary(chunks: ChunkFutures) -> Summary:
     """Wait for the episodes and return their metrics.
 
     :raises RunError: the environment failed, or its processes were lost too often.
     """
-    return summarize([episode for batch in batches for episode in batch.result()])
+    return summarize([episode for chunk in chunks for episode in chunk.result()])
 
 
 class EvaluationService:
-    """The service of a worker: it plays batches of episodes."""
+    """The service of a worker: it plays chunks of episodes."""
 
     def __init__(self, config: RunConfig) -> None:
         th.set_flush_denormal(True)  # as in training.preparation
@@ -52,7 +52,7 @@ class EvaluationPool:
     """Plays evaluations of a training run in ``eval.workers`` processes, or in this process if there are none.
 
     Processes are kept, because importing an environment's package takes a second. One that dies, or needs longer than
-    ``env.step_timeout`` for a step, is replaced, and the episodes of its batch are played again, one by one; after
+    ``env.step_timeout`` for a step, is replaced, and the episodes of its chunk are played again, one by one; after
     ``env.max_restarts`` replacements for one episode the evaluation fails.
     """
 
@@ -63,18 +63,18 @@ class EvaluationPool:
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
 
-    def start(self, model_content: bytes, episodes: int, seed: int) -> BatchFutures:
+    def start(self, model_content: bytes, episodes: int, seed: int) -> ChunkFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
         """
         seeds = range(seed, seed + episodes)
-        batches = [seeds[first : first + EPISODES_PER_BATCH] for first in range(0, episodes, EPISODES_PER_BATCH)]
+        chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, episodes, EPISODES_PER_CHUNK)]
         if self._threads:
-            return [self._threads.submit(self._play, model_content, batch) for batch in batches]
+            return [self._threads.submit(self._play, model_content, chunk) for chunk in chunks]
         file = io.BytesIO(model_content)
         future: Future[list[Episode]] = Future()
-        future.set_result([episode for batch in batches for episode in play_model(self._config, file, batch)])
+        future.set_result([episode for chunk in chunks for episode in play_model(self._config, file, chunk)])
         return [future]
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class EvaluationPool:
             close_workers(list(self._workers.values()))
 
     def _play(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
-        """Play a batch of episodes in the worker of this thread, or in one that replaces it."""
+        """Play a chunk of episodes in the worker of this thread, or in one that replaces it."""
         env = self._config.env
         limit = RestartLimit(env.max_restarts)
         while True:

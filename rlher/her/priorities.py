@@ -255,7 +255,7 @@ def checked_sample(priority: Priority, count: int, rng: np.random.Generator) -> 
     :raises RunError: ``sample`` raised, did not return ids of stored transitions and weights or None, or returned
         weights although the class does not define ``update``.
     """
-    if type(priority).__module__ == __name__:
+    if type(priority) in PRIORITIES.values():
         return priority.sample(count, rng)
     what = f"sample of the priority {type(priority).__name__}"
     with as_run_error(what):

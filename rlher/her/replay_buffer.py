@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -166,9 +166,9 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         shapes: Any = self.obs_shape
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
-        self.storage = Storage(self.buffer_size, n_envs, layout)
+        storage = Storage(self.buffer_size, n_envs, layout)
         self.reward_and_done = RewardAndDone(
-            self.storage,
+            storage,
             RewardFunction(self._call_compute_reward),
             relabel_done,
             keep_goal_independent_reward,
@@ -177,12 +177,12 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         )
         self._priority_class = resolve_priority(priority)
         self._priority_kwargs = dict(priority_kwargs or {})
-        self._set_storage(self.storage)
+        self._set_storage(storage)
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
-        self.storage = storage
-        self.reward_and_done = replace(self.reward_and_done, storage=storage, statistics=RewardStatistics())
+        self.storage = self.reward_and_done.storage = storage
+        self.reward_and_done.statistics = RewardStatistics()
         self.priority = self._priority_class(storage, **self._priority_kwargs)
         self._update_sb3_counters()
 

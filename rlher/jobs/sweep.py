@@ -36,9 +36,8 @@ from rlher.training.resume import resume_config, resume_run
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
-WAITING, RUNNING = "waiting", "running"
-STATES = (WAITING, RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
-"""States of a run, in the order of the table. The table leaves out waiting runs."""
+STATUS_ORDER = (Status.WAITING, Status.RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
+"""Order of the table, which leaves out waiting runs."""
 
 
 @dataclass
@@ -54,14 +53,14 @@ class SweepRun:
     name: str
     command_line: str
     config: RunConfig
-    state: str = WAITING
+    status: Status = Status.WAITING
     error: ReportedError | None = None
     _folder: Path | None = None
 
     @property
     def folder(self) -> Path | None:
         """The run folder, which the worker creates."""
-        if self._folder is None and self.state != WAITING:
+        if self._folder is None and self.status is not Status.WAITING:
             self._folder = lookup.find_run_of_experiment(self.config)
         return self._folder
 
@@ -80,7 +79,7 @@ class SweepRun:
         """Return the final evaluation, or the last evaluation so far, or an empty one if there is none yet."""
         if self.folder is None:
             return {}
-        if self.state is Status.FINISHED:
+        if self.status is Status.FINISHED:
             return read_result(self.folder)
         return read_last_evaluation(self.folder)
 
@@ -91,11 +90,11 @@ class SweepRun:
         with contextlib.suppress(KeyError, ValueError, TypeError):  # there is none, or the file is damaged
             steps, success, reward = (float(last[name]) for name in ("timesteps", "success_rate", "mean_reward"))
             cells = (f"{steps:,.0f}", f"{success:.1%}", f"{reward:.2f}")
-        started = self.state != WAITING
-        ended = self.state in (Status.FAILED, Status.FINISHED)
+        started = self.status is not Status.WAITING
+        ended = self.status in (Status.FAILED, Status.FINISHED)
         progress = 1 if ended else min(steps / max(self.config.total_timesteps, 1), 0.99)
         reason = str(self.error or "")
-        return ProgressRow(self.name, self.state, cells, started, is_printed=started, progress=progress, reason=reason)
+        return ProgressRow(self.name, self.status, cells, started, is_printed=started, progress=progress, reason=reason)
 
 
 class SweepSource(JobSource):
@@ -111,30 +110,30 @@ class SweepSource(JobSource):
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table, by state."""
-        return [run.row() for run in sorted(self.runs, key=lambda run: STATES.index(run.state))]
+        return [run.row() for run in sorted(self.runs, key=lambda run: STATUS_ORDER.index(run.status))]
 
     def next_jobs(self, free: int) -> Iterator[Job]:
         """Yield waiting runs."""
-        waiting = [run for run in self.runs if run.state == WAITING]
+        waiting = [run for run in self.runs if run.status is Status.WAITING]
         for run in waiting[:free]:
-            run.state = RUNNING
+            run.status = Status.RUNNING
             yield Job(run, partial(start_or_resume, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended. A run whose process was killed has failed."""
-        run.state = Status.FAILED if error else Status.FINISHED
+        run.status = Status.FAILED if error else Status.FINISHED
         if error:
             run.error = error if isinstance(error, ReportedError) else RunError(describe_error(error))
 
     def on_interrupt(self) -> None:
         """Mark the running runs as interrupted."""
         for run in self.runs:
-            if run.state == RUNNING:
-                run.state = Status.INTERRUPTED
+            if run.status is Status.RUNNING:
+                run.status = Status.INTERRUPTED
 
     def is_complete(self) -> bool:
         """Return whether all runs have been started."""
-        return all(run.state != WAITING for run in self.runs)
+        return all(run.status is not Status.WAITING for run in self.runs)
 
 
 def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun], bool]:
@@ -150,9 +149,9 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
     for run in runs:
         folder = lookup.find_run_of_experiment(run.config)
         if folder and lookup.is_finished(folder):
-            run.state = Status.FINISHED
+            run.status = Status.FINISHED
 
-    waiting = [run for run in runs if run.state == WAITING]
+    waiting = [run for run in runs if run.status is Status.WAITING]
     logs = runs[0].log_path.parent
     if waiting:
         with as_write_error(logs):
@@ -170,7 +169,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
             pool.run(SweepSource(runs))
     except KeyboardInterrupt:
-        finished = sum(run.state is Status.FINISHED for run in runs)
+        finished = sum(run.status is Status.FINISHED for run in runs)
         warn(f"stopped after {finished} of {len(runs)} runs; run the same command again to continue.")
         return runs, True
 

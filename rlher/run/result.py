@@ -6,8 +6,10 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How a training run ended."""
+    """The state of a training run. ``result.json`` has how it ended; sweeps also have runs that wait or are trained."""
 
+    WAITING = "waiting"
+    RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     """By Ctrl-C or SIGTERM."""

@@ -9,7 +9,7 @@ from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
 from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EndsEarly, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
-from rlher.evaluation.parallel_evaluation import BatchFutures, EvaluationPool, wait_for_summary
+from rlher.evaluation.parallel_evaluation import ChunkFutures, EvaluationPool, wait_for_summary
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
@@ -28,7 +28,7 @@ class PendingEvaluation(NamedTuple):
 
     columns_at_start: dict[str, Any]
     model_content: bytes
-    batches: BatchFutures
+    chunks: ChunkFutures
 
 
 class Evaluator:
@@ -84,8 +84,8 @@ class Evaluator:
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        batches = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(columns_at_start, model_content, batches))
+        chunks = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(columns_at_start, model_content, chunks))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``ends_early`` may end the run.
@@ -93,7 +93,7 @@ class Evaluator:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._ends_early is not None
-        while self._pending and (must_wait or all(batch.done() for batch in self._pending[0].batches)):
+        while self._pending and (must_wait or all(chunk.done() for chunk in self._pending[0].chunks)):
             self._finish_oldest()
 
     def finish_pending(self, except_newest: int = 0) -> None:
@@ -106,8 +106,8 @@ class Evaluator:
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        columns_at_start, model_content, batches = self._pending.popleft()
-        values = {**wait_for_summary(batches), **columns_at_start}
+        columns_at_start, model_content, chunks = self._pending.popleft()
+        values = {**wait_for_summary(chunks), **columns_at_start}
         row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -137,11 +137,11 @@ class Evaluator:
         if best is None or best_model is None or best["timesteps"] >= last_steps:
             best, best_model = {"timesteps": last_steps}, last_model
             self.best_model.replace(last_model)
-        last_batches = best_batches = self.pool.start(last_model, n_episodes, seed)
+        last_chunks = best_chunks = self.pool.start(last_model, n_episodes, seed)
         if best_model is not last_model:
-            best_batches = self.pool.start(best_model, n_episodes, seed)
-        best = {**wait_for_summary(best_batches), "timesteps": best["timesteps"]}
-        return wait_for_summary(last_batches), best
+            best_chunks = self.pool.start(best_model, n_episodes, seed)
+        best = {**wait_for_summary(best_chunks), "timesteps": best["timesteps"]}
+        return wait_for_summary(last_chunks), best
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row separately, because the numbers that the logger has collected since belong to a later step."""

@@ -30,7 +30,7 @@ def test_updates_run_between_sending_actions_and_waiting_for_their_results() -> 
     assert events[42:] == ["send", "update", "wait"] * 19 + ["update"], "nothing follows the last step"
     assert acting[21:] == list(range(19)), "each action is that of the policy before the update"
     assert model._n_updates == 20
-    assert model.updates_due == 0
+    assert model.gradient_steps_due == 0
 
 
 def test_without_it_updates_run_between_steps() -> None:
@@ -40,13 +40,13 @@ def test_without_it_updates_run_between_steps() -> None:
     assert model._n_updates == 20
 
 
-def test_a_saved_model_has_no_updates_due(tmp_path) -> None:
+def test_a_saved_model_has_no_gradient_steps_due(tmp_path) -> None:
     """They would be done at the first step of a run that starts from it, with an empty replay buffer."""
     model = ours("td3", overlap=True, learning_starts=20)
-    model.updates_due = 1
+    model.gradient_steps_due = 1
     model.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model", model.env)
-    assert loaded.updates_due == 0
+    assert loaded.gradient_steps_due == 0
 
 
 def test_rewards_of_environments_in_processes_are_refused() -> None:
