@@ -295,18 +295,28 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones."""
+        """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones.
+
+        :return: (n_envs, …) actions, and the same actions as the buffer stores them: of a ``Box``, scaled to [-1, 1].
+        """
         obs: Any = self._last_obs
         if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
-            self._last_obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
-        try:
-            actions, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-        finally:
-            self._last_obs = obs
-        is_scaled = isinstance(self.action_space, spaces.Box)
-        for env in self.random_actions.replace(actions, self.num_timesteps < learning_starts):
-            stored[env] = self.policy.scale_action(actions[env]) if is_scaled else actions[env]
-        return actions, stored
+            obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
+        warm_up = self.num_timesteps < learning_starts
+        if warm_up:
+            actions = np.array([self.action_space.sample() for _ in range(n_envs)])
+        else:
+            actions, _ = self.predict(obs)
+        if not isinstance(self.action_space, spaces.Box):
+            self.random_actions.replace(actions, warm_up)
+            return actions, actions
+        scaled = self.policy.scale_action(actions)
+        if action_noise is not None:
+            scaled = np.clip(scaled + action_noise(), -1, 1)
+        actions = self.policy.unscale_action(scaled)
+        for env in self.random_actions.replace(actions, warm_up):
+            scaled[env] = self.policy.scale_action(actions[env])
+        return actions, scaled
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
