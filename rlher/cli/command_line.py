@@ -16,6 +16,7 @@ from rlher.config.key import takes_list
 from rlher.config.overrides import (
     SHORT_KEYS,
     SweepValues,
+    groups_first,
     names_in_group,
     override_text,
     override_words,
@@ -58,7 +59,7 @@ class CommandLine(NamedTuple):
         """Return the line as a user could type it, with a word for each override."""
         words = ["rlher", self.command.name, *(["-m"] if self.is_sweep else [])]
         positional = self.command.positional
-        for key, value in self.overrides.items():
+        for key, value in groups_first(self.overrides.items()):
             if positional and key == positional.name:
                 words += map(str, value if isinstance(value, list) else [value])
             else:
@@ -97,7 +98,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if not is_sweep:
         _require_single_values(command, overrides)
     if conf_file:
-        overrides |= {**rl_zoo.file_overrides(conf_file, overrides), **overrides}
+        overrides = rl_zoo.file_overrides(conf_file, overrides) | overrides
     return CommandLine(command, overrides, is_sweep, prints_config)
 
 

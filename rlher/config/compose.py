@@ -79,8 +79,8 @@ def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     """
     refused = [key for key, field, _ in iter_keys(config) if field.metadata.get("command_line_only")]
     recipe = dict(flatten_sections(config, _read_recipe(name)))
-    for key in recipe.keys() & refused:  # a file must not set trust_code
-        raise UserError(f"recipe {name} sets {key}, which belongs on the command line; remove the key.")
+    if wrong := [key for key in recipe if key in refused]:  # a file must not set trust_code
+        raise UserError(f"recipe {name} sets {wrong[0]}, which belongs on the command line; remove the key.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)
     try:

@@ -6,7 +6,7 @@ written as words again.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from types import SimpleNamespace, UnionType
 from typing import Any
@@ -56,10 +56,14 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     :param overrides: single values by key or short form; ``her={n_steps: 2}`` is ``her.n_steps=2``.
     """
     values: dict[str, Any] = {}
-    groups_first = sorted(flatten_sections(RunConfig(), overrides), key=lambda override: override[0] not in GROUPS)
-    for key, value in groups_first:
+    for key, value in groups_first(flatten_sections(RunConfig(), overrides)):
         values |= _expand_override(key, value)
     return values
+
+
+def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the keys and values of overrides, sorted so that groups come first."""
+    return sorted(overrides, key=lambda override: override[0] not in GROUPS)
 
 
 def _expand_override(key: str, value: Any) -> dict[str, Any]:
@@ -109,7 +113,9 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
     if not has_syntax and (is_text or is_group or PLAIN.fullmatch(text)):
         return text
-    return _parse_by_hydra(key, text, field)
+    value = _parse_by_hydra(key, text, field)
+    # Hydra reads a\\b as a\b, and leaves blanks at the ends out.
+    return text if isinstance(value, str) and not HYDRA_SYNTAX.search(text) else value
 
 
 def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:

@@ -61,6 +61,8 @@ class Checkpointer:
         self._interval = math.inf if minutes is None else 60 * minutes
         self.log_rows = 0
         """Rows of ``progress.csv`` at the checkpoint that was restored."""
+        self._rebuild_step = 0
+        """Step of the last environment rebuild that was due; rebuilds after a loss of a worker do not count."""
         # Write a checkpoint before the first step in two cases. After init_from: that file may change before a resume.
         # After pretraining: a resume must not repeat it.
         saves_at_start = run.config.init_from or run.config.demos.pretrain_updates
@@ -73,10 +75,9 @@ class Checkpointer:
         """Write a checkpoint if one is due; every ``checkpoint.freq`` steps, build the environments again before."""
         if self._freq is None:
             return
-        steps, envs = self._model.num_timesteps, self._envs
-        last_rebuild = steps - len(envs.actions) * envs.num_envs
-        if steps // self._freq > last_rebuild // self._freq:
-            self._model.start_new_episodes(envs.rebuild())
+        if self._model.num_timesteps // self._freq > self._rebuild_step // self._freq:
+            self._model.start_new_episodes(self._envs.rebuild())
+            self._rebuild_step = self._model.num_timesteps
             self.save()
         elif time.monotonic() >= self._due_time:
             self.save()
@@ -110,6 +111,7 @@ class Checkpointer:
             "generators": get_rng_state(),
             "build_number": envs.build_number,
             "evaluations": self._evaluator.state_dict(),
+            "rebuild_step": self._rebuild_step,
             "log_rows": count_log_rows(self._run.folder),
             "config": values_kept_on_resume(self._run.config),
         }
@@ -151,7 +153,7 @@ class Checkpointer:
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = json.loads((folder / STATE_FILE).read_text())
         self._evaluator.load_state_dict(state["evaluations"])
-        self.log_rows = int(state["log_rows"])
+        self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
         best = folder / BEST_MODEL_FILE
         self._evaluator.best_model.content = best.read_bytes() if best.exists() else None
 
