@@ -96,7 +96,7 @@ def _run_locally(job: Job) -> None:
     """Run a job in a worker process of this machine, and wait for its end."""
     worker = Worker(JobService)
     job.interrupt = worker.process.terminate
-    job.kill = worker.kill
+    job.kill = worker.process.kill
     try:
         worker.receive(None)
         worker.send("run", job.function, job.log)
