@@ -19,7 +19,6 @@ from rlher.analysis.curves import EVALUATION_RATES, X_AXES, GroupCurve, load_cur
 from rlher.analysis.grouping import group_by, mean_text, output_beside, seeds_text
 from rlher.analysis.loading import without_section
 from rlher.config.command_keys import PlotConfig
-from rlher.core.console import escape_control
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import FIGURE_SETTINGS
 from rlher.core.stats import MIN_SEEDS
@@ -237,7 +236,7 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
             panel.fill_between(summary.index / axis.unit, summary["low"], summary["high"], **shade)
         point: dict[str, Any] = {"marker": "o", "clip_on": False} if len(summary) == 1 else {}  # it may be on the axis
         panel.plot(summary.index / axis.unit, summary["iqm"], **line_style, **point, label=curve.group.label)
-    panel.set(xlabel=axis.label, ylabel=textwrap.fill(escape_control(y_label(config.y)), LABEL_CHARACTERS))
+    panel.set(xlabel=axis.label, ylabel=textwrap.fill(y_label(config.y), LABEL_CHARACTERS))
     if is_rate(config.y):
         panel.set_ylim(-0.02, 1.02)
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -248,8 +247,8 @@ def _draw_panel(panel: Axes, curves: Sequence[GroupCurve], config: PlotConfig, l
     panel.margins(x=0.02)
     panel.grid(alpha=0.3)
     env = textwrap.shorten(curves[0].group.env, 58, placeholder="…")
-    title = escape_control(env if config.title is None else config.title)
-    panel.set_title(title, parse_math=False)  # axes of the user would draw formulas
+    # Axes of the user would draw formulas.
+    panel.set_title(env if config.title is None else config.title, parse_math=False)
 
 
 def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupCurve], config: PlotConfig) -> None:
@@ -257,13 +256,13 @@ def _draw_legend(figure: Figure, panels: Sequence[Axes], curves: Sequence[GroupC
 
     A legend above the panels has as many columns as fit. A figure without ``figsize`` grows by the legend's height.
     """
-    title = escape_control(config.title) if config.title and len(panels) > 1 else None
+    title = (config.title or None) if len(panels) > 1 else None
     lines = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     texts = []
     for label in lines:
         seeds = [curve.n_seeds for curve in curves if curve.group.label == label]
         text = label if config.style == "paper" else f"{label} ({seeds_text(seeds)})"
-        texts.append(textwrap.fill(escape_control(text), LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
+        texts.append(textwrap.fill(text, LEGEND_CHARACTERS, max_lines=20, placeholder="…"))
     place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "title_fontsize": "large"}
     for columns in range(len(texts), 0, -1):
         legend = figure.legend(lines.values(), texts, title=title, ncols=columns, **place)

@@ -2,7 +2,7 @@
 
 import shlex
 
-from rlher.core.console import escape_control, format_seconds, print_note
+from rlher.core.console import format_seconds, print_line, print_note
 from rlher.evaluation.metrics import format_summary
 from rlher.run.result import RunResult
 from rlher.run.run_folder import MODEL_FILES, RunFolder
@@ -25,7 +25,8 @@ def print_header(run: RunFolder, notes: list[str]) -> None:
 def print_result(run: RunFolder, result: RunResult) -> None:
     """Print the result of a finished run on stdout, unless it was printed as JSON, and the next command on stderr."""
     if not run.config.json:
-        print("\n".join(final_lines(run, result)), flush=True)
+        for line in final_lines(run, result):
+            print_line(line)
     if run.config.progress:
         print_note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
@@ -55,4 +56,4 @@ def final_lines(run: RunFolder, result: RunResult) -> list[str]:
     if result.best and result.best["timesteps"] != result.timesteps:
         label = f"best, at {result.best['timesteps']:,}"
         lines.append(f"{label:<22} {format_summary(result.best)}")
-    return [*lines, escape_control(f"{format_seconds(result.wall_seconds)}, kept in {run}")]
+    return [*lines, f"{format_seconds(result.wall_seconds)}, kept in {run}"]
