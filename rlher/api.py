@@ -7,7 +7,6 @@ A function with the name of a command does the same, with the same config keys, 
 import contextlib
 import functools
 import os
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
@@ -21,7 +20,7 @@ from rlher.config.command_keys import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flatten_sections
-from rlher.config.overrides import override_words, to_plain_value
+from rlher.config.overrides import command_text, to_plain_value
 from rlher.config.training import RunConfig, TrainConfig
 from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
@@ -60,7 +59,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """The run folder, absolute."""
-        return self._run.folder
+        return self._run.path
 
     @property
     def config(self) -> RunConfig:
@@ -75,10 +74,10 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.agents import open_agent
+        from rlher.evaluation.models import open_model
 
         with contextlib.closing(self.env()) as env:
-            return open_agent(self._choice).load(env)
+            return open_model(self._choice).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -101,12 +100,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None for the model that was loaded.
         """
-        from rlher.evaluation.agents import open_agent
+        from rlher.evaluation.models import open_model
 
         model = model or self._choice.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(command_keys.EvaluateConfig, _overrides(vars(self._choice) | keys))
-        return open_agent(config).evaluate(episodes, seed)
+        return open_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -169,7 +168,7 @@ class Run:
             raise UserError(f"the agent {self._choice.agent} holds the weights of its policy alone; train a run.")
         try:
             overrides = _overrides(keys)
-            command_line = shlex.join(["rlher", "resume", str(self._run), *override_words(overrides)])
+            command_line = command_text("resume", overrides, str(self._run))
             trusted = {"trust_code": True} if self._choice.trust_code else {}
             config = resume_config({**trusted, **overrides, "run": str(self.folder)})
             _print_result(*resume_run(config, command_line))
@@ -256,10 +255,10 @@ def train(
     if seed is not None:
         overrides |= _overrides({"seed": seed})
     config = compose(TrainConfig, overrides).for_single_run()
-    command_line = shlex.join(["rlher", "train", *override_words(overrides)])
+    command_line = command_text("train", overrides)
     run, result = start_run(config, command_line)
     _print_result(run, result)
-    return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
+    return Run(run, PlayConfig(run=str(run.path), trust_code=True))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:
@@ -384,7 +383,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
     from rlher.analysis.report import write_report
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
-    command_line = shlex.join(["rlher", "report", *override_words(overrides)])
+    command_line = command_text("report", overrides)
     return write_report(compose(command_keys.ReportConfig, overrides), command_line)
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from rlher.config.training import EvalConfig
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, as_read_error, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import to_dotted_keys
 from rlher.core.reading import finite_float, read_table
 from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EVALUATIONS_FILE
 from rlher.run.result import Status
@@ -183,7 +183,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         "her": config.her.goal_selection_strategy if config.her.n_sampled_goal else "off",
     }
     defaults = config.defaults()  # the defaults add empty mappings, such as her.goal_mix
-    values = chain(*map(flatten, (asdict(defaults), asdict(config), other_values, labels)))
+    values = chain(*map(to_dotted_keys, (asdict(defaults), asdict(config), other_values, labels)))
     # Keys and values are escaped here, because a table, a figure or a notebook may show any of them.
     return {escape_control(key): escape_control(value) if isinstance(value, str) else value for key, value in values}
 

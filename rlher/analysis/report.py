@@ -22,7 +22,7 @@ from rlher.analysis.tables import MISSING
 from rlher.config.command_keys import ReportConfig
 from rlher.core.console import escape_control, format_seconds, printed_warnings, warn
 from rlher.core.errors import UserError, first_line
-from rlher.core.nested import flatten
+from rlher.core.nested import to_dotted_keys
 from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, require_regular_file
 from rlher.core.writing import output_file
 from rlher.run.run_folder import read_commands, read_metadata
@@ -171,7 +171,7 @@ def _values(run: RecordedRun) -> dict[str, str]:
     always_differ = ("started", "seed", "experiment")
     metadata = read_metadata(run.folder)
     compared = {name: value for name, value in metadata.items() if name not in always_differ}
-    values = run.values | dict(flatten({"meta": compared}))
+    values = run.values | dict(to_dotted_keys({"meta": compared}))
     return {key: str(value) for key, value in values.items() if key not in (*LABEL_KEYS, "logs", "meta")}
 
 

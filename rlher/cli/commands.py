@@ -145,9 +145,9 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
 
     :raises UserError: the run does not exist, or has no readable model.
     """
-    from rlher.evaluation.agents import open_agent
+    from rlher.evaluation.models import open_model
 
-    chosen = open_agent(config)
+    chosen = open_model(config)
     print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))

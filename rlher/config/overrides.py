@@ -6,6 +6,7 @@ written as words again.
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from types import SimpleNamespace, UnionType
@@ -201,6 +202,15 @@ def override_text(value: Any) -> str:
     # Between quotes a backslash needs no escape, except directly before a quote or at the end: double it there.
     text = re.sub(r"(\\+)(?='|\Z)", r"\1\1", text)
     return "'" + text.replace("'", "\\'") + "'"
+
+
+def command_text(name: str, overrides: Mapping[str, Any], *words: str) -> str:
+    """Return a command line of rlher with these overrides.
+
+    :param name: name of the command.
+    :param words: words before the overrides.
+    """
+    return shlex.join(["rlher", name, *words, *override_words(overrides)])
 
 
 def override_words(values: Mapping[str, Any]) -> list[str]:

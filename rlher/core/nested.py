@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def to_dotted_keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield ``("a.b.c", value)`` for each leaf of a nested mapping.
 
     An empty mapping is a leaf. A mapping with names such as ``module:name`` is a leaf too, because these are no keys.
     """
     for name, value in tree.items():
         if isinstance(value, Mapping) and value and not any(":" in str(key) for key in value):
-            yield from flatten(value, f"{prefix}{name}.")
+            yield from to_dotted_keys(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dotted keys as a nested mapping. This is the inverse of :func:`flatten`."""
+def from_dotted_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted keys as a nested mapping. This is the inverse of :func:`to_dotted_keys`."""
     tree: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")

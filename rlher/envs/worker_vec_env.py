@@ -89,11 +89,11 @@ class WorkerVecEnv(VecEnv):
         self.reward_env = reward_env
         self._step_timeout = config.step_timeout
         parts = np.array_split(np.arange(len(seeds)), min(processes, len(seeds)))
-        self._parts = [slice(part[0], part[-1] + 1) for part in parts]
+        self._slices = [slice(part[0], part[-1] + 1) for part in parts]
         """Environments of each worker."""
         self.workers: list[Worker] = []
         try:
-            for part in self._parts:
+            for part in self._slices:
                 service = partial(EnvService, build, seeds[part])
                 self.workers.append(Worker(service, f"{config.id}: the process of an environment"))
             for worker in self.workers:
@@ -155,7 +155,7 @@ class WorkerVecEnv(VecEnv):
 
         :param values: (n_envs, …) arguments; each worker gets the entries of its environments.
         """
-        for worker, part in zip(self.workers, self._parts, strict=True):
+        for worker, part in zip(self.workers, self._slices, strict=True):
             worker.send(method, *(value[part] for value in values))
 
     def _receive(self) -> list[Any]:
@@ -165,7 +165,7 @@ class WorkerVecEnv(VecEnv):
     def _apply(self, indices: VecEnvIndices, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         results = []
         for index in self._get_indices(indices):
-            for worker, part in zip(self.workers, self._parts, strict=True):
+            for worker, part in zip(self.workers, self._slices, strict=True):
                 if part.start <= index < part.stop:
                     worker.send("apply", index - part.start, function, *arguments)
                     results.append(worker.receive(self._step_timeout))

@@ -16,8 +16,8 @@ import torch as th
 from rlher.config.training import RunConfig
 from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
 from rlher.envs.restart_limit import RestartLimit
-from rlher.evaluation.agents import play_model
 from rlher.evaluation.metrics import Episode, Summary, summarize
+from rlher.evaluation.models import play_model
 
 EPISODES_PER_CHUNK = 25
 """Episodes that one process plays in sequence. A usual evaluation needs one process, a final evaluation several."""
@@ -63,13 +63,13 @@ class EvaluationPool:
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
 
-    def start(self, model_content: bytes, episodes: int, seed: int) -> ChunkFutures:
+    def start(self, model_content: bytes, n_episodes: int, seed: int) -> ChunkFutures:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
         """
-        seeds = range(seed, seed + episodes)
-        chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, episodes, EPISODES_PER_CHUNK)]
+        seeds = range(seed, seed + n_episodes)
+        chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, n_episodes, EPISODES_PER_CHUNK)]
         if self._threads:
             return [self._threads.submit(self._play, model_content, chunk) for chunk in chunks]
         file = io.BytesIO(model_content)

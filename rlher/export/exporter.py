@@ -36,7 +36,7 @@ from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.envs.success_and_crash import SUCCESS_KEYS
 from rlher.evaluation import metrics
-from rlher.evaluation.agents import TrainedAgent, make_policy
+from rlher.evaluation.models import ChosenModel, make_policy
 from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
@@ -62,7 +62,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
     run, model = lookup.find_run_and_model(config)
-    chosen = TrainedAgent(run, model)
+    chosen = ChosenModel(run, model)
     if config.format == "onnx":
         for package in ("onnx", "onnxruntime"):
             require_package("format=onnx", package, "onnx")
@@ -73,19 +73,19 @@ def export(config: ExportConfig) -> dict[str, str]:
     result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
+        message = f"Export {chosen.model_label} of {run.path.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print_note(f"pushed to {result['url']}")
     return result
 
 
-def _replace_export(chosen: TrainedAgent, config: ExportConfig) -> tuple[Path, list[str]]:
+def _replace_export(chosen: ChosenModel, config: ExportConfig) -> tuple[Path, list[str]]:
     """Write the files, print notes on them, and return the folder and the names of the files.
 
     An earlier export stays as it is until this one is complete.
     """
-    folder = Path(config.output).absolute() if config.output else chosen.run.folder / "export"
-    parent = folder if config.output else chosen.run.folder
+    folder = Path(config.output).absolute() if config.output else chosen.run.path / "export"
+    parent = folder if config.output else chosen.run.path
     with as_write_error(folder):
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
@@ -108,7 +108,7 @@ def _base_name(run: RunFolder) -> str:
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
-def _write(chosen: TrainedAgent, folder: Path, with_onnx: bool) -> list[str]:
+def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
@@ -131,7 +131,7 @@ def _write(chosen: TrainedAgent, folder: Path, with_onnx: bool) -> list[str]:
         notes = _notes(config, agent, env)
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
-    clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
+    clip = run.path / "clips" / f"{model.num_timesteps}.mp4"
     if clip.is_file():
         files["video"] = CLIP
         shutil.copyfile(clip, folder / CLIP)
@@ -140,7 +140,7 @@ def _write(chosen: TrainedAgent, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def build_sb3_model(chosen: TrainedAgent, trained: BaseAlgorithm) -> tuple[BaseAlgorithm, dict[str, Any]]:
+def build_sb3_model(chosen: ChosenModel, trained: BaseAlgorithm) -> tuple[BaseAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :param trained: the model as rlher loads it, with an environment.
@@ -201,11 +201,11 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
     play_episode(env, checked_policy, seed=0)
 
 
-def _final_evaluation(chosen: TrainedAgent) -> dict[str, Any]:
+def _final_evaluation(chosen: ChosenModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.final_seed
-    result = read_result(chosen.run.folder)
+    result = read_result(chosen.run.path)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     recorded = summary if isinstance(summary, dict) else {}
     numbers = {name: value for name, value in recorded.items() if finite_float(value) is not None}

@@ -8,7 +8,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from rlher.config.key import param_values
 from rlher.core.errors import as_read_error
-from rlher.core.nested import unflatten
+from rlher.core.nested import from_dotted_keys
 from rlher.core.reading import dump_yaml
 from rlher.evaluation.metrics import format_cells
 from rlher.run.run_folder import METADATA_FILE, RunFolder, read_commands, read_metadata
@@ -51,9 +51,9 @@ def model_card(
         normalized=config.normalize.enabled,
         notes=notes,
         **files,
-        command="\n".join(read_commands(run.folder)),
+        command="\n".join(read_commands(run.path)),
         versions=_versions(run),
-        settings=dump_yaml(unflatten(param_values(config))),
+        settings=dump_yaml(from_dotted_keys(param_values(config))),
     )
 
 
@@ -70,8 +70,8 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_metadata(run.folder)
-    with as_read_error(run.folder / METADATA_FILE):
+    meta = read_metadata(run.path)
+    with as_read_error(run.path / METADATA_FILE):
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"

@@ -131,11 +131,11 @@ class RewardAndDone:
             return
         if steps_observed > 0 and not storage.is_newer(ids, steps_observed).any():
             return
-        ids = storage.ids_since(steps_observed) if steps_observed > 0 else storage.all_ids()
-        positions = storage.positions(ids)
+        new_ids = storage.ids_since(steps_observed) if steps_observed > 0 else storage.all_ids()
+        positions = storage.positions(new_ids)
         rows = storage.rows_at(positions)
         # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
-        goal_rewards = self._goal_rewards(positions, storage.next_obs(ids, rows["episode"])[DESIRED_GOAL])
+        goal_rewards = self._goal_rewards(positions, storage.next_obs(new_ids, rows["episode"])[DESIRED_GOAL])
         if self.statistics.reward_at_goal is None:
             at_goal = self._goal_rewards(positions, storage.next_achieved[positions])
             self.statistics.record_reward_at_goal(at_goal)

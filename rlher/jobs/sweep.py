@@ -7,7 +7,6 @@ other state. So the same command again, or a command with more seeds, trains the
 import contextlib
 import hashlib
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any
 
 from rlher.config.compose import compose
 from rlher.config.key import param_values, values_by_key
-from rlher.config.overrides import override_words
+from rlher.config.overrides import command_text, override_words
 from rlher.config.training import SWEEP_KEYS, RunConfig, TrainConfig
 from rlher.core import signals
 from rlher.core.console import print_note, warn
@@ -192,11 +191,11 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Trai
     for each, config in zip(overrides, configs, strict=True):
         all_words = override_words(each)
         name = " ".join([word for word in all_words if word not in common] or all_words)
-        words = override_words({key: value for key, value in each.items() if key not in SWEEP_KEYS})
+        of_run = {key: value for key, value in each.items() if key not in SWEEP_KEYS}
         # A Ray task has another current folder, so the path must be absolute.
         logs = os.path.abspath(config.logs) if config.launcher == "ray" else config.logs
         single_config = replace(config.for_parallel_run(), logs=logs, progress=True)
-        run = SweepRun(name, shlex.join(["rlher", "train", *words]), single_config)
+        run = SweepRun(name, command_text("train", of_run), single_config)
         kept = runs.setdefault(repr((logs, param_values(single_config))), run)
         if kept is not run:
             warn(f"left out {name}: the same experiment as {kept.name}.")

@@ -8,8 +8,8 @@ from rlher.core.errors import RunError, UserError
 from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
-from rlher.evaluation.agents import TrainedAgent
 from rlher.evaluation.evaluations_csv import EvaluationRows
+from rlher.evaluation.models import ChosenModel
 from rlher.evaluation.rollout import play_episodes
 from rlher.run.run_folder import RunFolder
 
@@ -55,14 +55,14 @@ class BestModel:
 
         config = self._run.config
         task = config.env.without_training_aids()
-        path = self._run.folder / "clips" / f"{steps}.mp4"
+        path = self._run.path / "clips" / f"{steps}.mp4"
         try:
             with (
                 preserve_rng_state(),
                 closing(make_env(task, render_mode="rgb_array")) as env,
                 record_video(path, env, task, CLIP_EPISODES) as video,
             ):
-                policy = TrainedAgent(self._run, "best").load_task_policy(env)
+                policy = ChosenModel(self._run, "best").load_task_policy(env)
                 seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
                 list(play_episodes(env, policy, seeds, video))
             self._records_clips = not video.failed

@@ -24,7 +24,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from rlher.config.training import TRACKERS
 from rlher.core.console import warn
 from rlher.core.errors import UserError, describe_error, describe_value, require_package
-from rlher.core.nested import flatten
+from rlher.core.nested import to_dotted_keys
 from rlher.core.reading import finite_float
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
@@ -78,9 +78,9 @@ class WandbTracker:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
-        folder = str(run.folder)
+        folder = str(run.path)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        started = read_metadata(run.folder).get("started")
+        started = read_metadata(run.path).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
@@ -88,7 +88,7 @@ class WandbTracker:
                 project=os.environ.get("WANDB_PROJECT", "rlher"),
                 id=identity,
                 resume="allow",
-                name=f"{run.config.algo.label}/{run.folder.name}",
+                name=f"{run.config.algo.label}/{run.path.name}",
                 dir=folder,
                 config=asdict(run.config),
                 # Neither is needed, and git would run what the .git/config of the current folder names.
@@ -143,7 +143,7 @@ class TrackerWriter(KVWriter):
 
     def finish(self, result: RunResult) -> None:
         """Log the run's result."""
-        numbers = _finite_numbers({f"final/{key}": value for key, value in flatten(result.to_dict())})
+        numbers = _finite_numbers({f"final/{key}": value for key, value in to_dotted_keys(result.to_dict())})
         self._call("finish", numbers, result.status)
 
     def close(self) -> None:

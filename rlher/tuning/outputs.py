@@ -22,7 +22,7 @@ from rlher.config.trust import sign
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.matplotlib_settings import FIGURE_SETTINGS
-from rlher.core.nested import unflatten
+from rlher.core.nested import from_dotted_keys
 from rlher.core.reading import dump_yaml
 from rlher.core.writing import atomic_write, write_json, write_text
 from rlher.tuning.reruns import BASELINE, Candidate, format_gain, table_row
@@ -152,7 +152,7 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
     tuned = {key: value for key, value in values.items() if value != defaults[key]}
     # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)
-    return head + (dump_yaml(unflatten(tuned)) if tuned else "# no value differs from the defaults\n")
+    return head + (dump_yaml(from_dotted_keys(tuned)) if tuned else "# no value differs from the defaults\n")
 
 
 # ---------------------------------------------------------------------------------------------- plots

@@ -19,7 +19,7 @@ from rlher.config.key import validate, values_by_key
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
-from rlher.core.nested import flatten
+from rlher.core.nested import to_dotted_keys
 from rlher.core.reading import finite_float
 from rlher.her.strategies import DEFAULT_MIX, STRATEGIES
 
@@ -69,7 +69,7 @@ def _load_part(name: str, config: RunConfig) -> SearchSpace:
 def _entries(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the mapping of each range or choice by dotted key."""
     entries: dict[str, dict[str, Any]] = {}
-    for path, value in flatten(tree):
+    for path, value in to_dotted_keys(tree):
         key, _, word = path.rpartition(".")
         if word not in ENTRY_WORDS:
             form = "write {low: ..., high: ...} or {choices: [...]}"

@@ -15,7 +15,7 @@ from rlher.algos.build_model import build_inference_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, RunConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.agents import make_policy
+from rlher.evaluation.models import make_policy
 from rlher.export.onnx_policy import load_onnx, write_onnx
 from tests.support.tiers import slow_except
 

@@ -1,4 +1,4 @@
-"""Trained agents: find the model that `rlher evaluate`, `enjoy` and `collect` use, load it, and act with it.
+"""Models of runs: find the model that `rlher evaluate`, `enjoy` and `collect` use, load it, and act with it.
 
 A policy is a function from an observation to an action.
 """
@@ -74,7 +74,7 @@ def play_model(
 
 
 @dataclass(frozen=True)
-class TrainedAgent:
+class ChosenModel:
     """A model of a run, or of a pretrained agent.
 
     :param run: run folder of the run or of the pretrained agent.
@@ -132,15 +132,15 @@ class TrainedAgent:
             policy = self.load_policy(run_env)
         return lambda observation: policy(add_hand_goal(observation, config.relay.hand, config.relay.origin))
 
-    def evaluate(self, episodes: int, seed: int) -> dict[str, Any]:
+    def evaluate(self, n_episodes: int, seed: int) -> dict[str, Any]:
         """Play episodes, and return :attr:`identity` and the metrics; show a progress bar if stderr is a terminal."""
-        seeds = range(seed, seed + episodes)
+        seeds = range(seed, seed + n_episodes)
         file = self.run.model_path(self.model_name)
         results = play_model(self.run.config, file, seeds, self.deterministic, self.device)
-        return {**self.identity, **summarize(list(track_episodes(results, episodes)))}
+        return {**self.identity, **summarize(list(track_episodes(results, n_episodes)))}
 
 
-def open_agent(config: PlayConfig) -> TrainedAgent:
+def open_model(config: PlayConfig) -> ChosenModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -150,4 +150,4 @@ def open_agent(config: PlayConfig) -> TrainedAgent:
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
     run, model = lookup.find_run_and_model(config, config.agent)
-    return TrainedAgent(run, model, config.agent, config.deterministic, config.device)
+    return ChosenModel(run, model, config.agent, config.deterministic, config.device)
