@@ -59,7 +59,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """The run folder, absolute."""
-        return self._run.path
+        return self._run.folder
 
     @property
     def config(self) -> RunConfig:
@@ -258,7 +258,7 @@ def train(
     command_line = command_text("train", overrides)
     run, result = start_run(config, command_line)
     _print_result(run, result)
-    return Run(run, PlayConfig(run=str(run.path), trust_code=True))
+    return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
 
 def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", trust_code: bool = False) -> Run:

@@ -26,7 +26,7 @@ def publish(run: RunFolder, destination: Path) -> None:
     """
     destination.mkdir(parents=True, exist_ok=True)
     for name in FILES:
-        shutil.copyfile(run.path / name, destination / name)
+        shutil.copyfile(run.folder / name, destination / name)
     copy_policy(run.model_path("best"), destination / MODEL_FILES["best"])
 
 

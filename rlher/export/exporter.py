@@ -73,7 +73,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     result = {**chosen.identity, "folder": str(folder)}
     if config.push:
         repository = config.push if "/" in config.push else f"{config.push}/{_base_name(run)}"
-        message = f"Export {chosen.model_label} of {run.path.name} with rlher"
+        message = f"Export {chosen.model_label} of {run.folder.name} with rlher"
         result["url"] = push_folder(folder, files, repository, message)
         print_note(f"pushed to {result['url']}")
     return result
@@ -84,8 +84,8 @@ def _replace_export(chosen: ChosenModel, config: ExportConfig) -> tuple[Path, li
 
     An earlier export stays as it is until this one is complete.
     """
-    folder = Path(config.output).absolute() if config.output else chosen.run.path / "export"
-    parent = folder if config.output else chosen.run.path
+    folder = Path(config.output).absolute() if config.output else chosen.run.folder / "export"
+    parent = folder if config.output else chosen.run.folder
     with as_write_error(folder):
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent, prefix=".") as temporary:
@@ -131,7 +131,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
         notes = _notes(config, agent, env)
     for module in COPIED_MODULES:
         shutil.copy(str(module.__file__), folder)
-    clip = run.path / "clips" / f"{model.num_timesteps}.mp4"
+    clip = run.folder / "clips" / f"{model.num_timesteps}.mp4"
     if clip.is_file():
         files["video"] = CLIP
         shutil.copyfile(clip, folder / CLIP)
@@ -205,7 +205,7 @@ def _final_evaluation(chosen: ChosenModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.final_seed
-    result = read_result(chosen.run.path)
+    result = read_result(chosen.run.folder)
     summary = {"last": result, "best": result.get("best")}.get(chosen.model_name)
     recorded = summary if isinstance(summary, dict) else {}
     numbers = {name: value for name, value in recorded.items() if finite_float(value) is not None}

@@ -51,7 +51,7 @@ def model_card(
         normalized=config.normalize.enabled,
         notes=notes,
         **files,
-        command="\n".join(read_commands(run.path)),
+        command="\n".join(read_commands(run.folder)),
         versions=_versions(run),
         settings=dump_yaml(from_dotted_keys(param_values(config))),
     )
@@ -70,8 +70,8 @@ def fenced(text: str, language: str) -> str:
 
 def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
-    meta = read_metadata(run.path)
-    with as_read_error(run.path / METADATA_FILE):
+    meta = read_metadata(run.folder)
+    with as_read_error(run.folder / METADATA_FILE):
         commit = f" (commit {meta['git']['commit'][:10]})" if meta["git"] else ""
         ours, *others = [f"{name} {version}" for name, version in dict(meta["packages"]).items() if version]
         return f"Python {meta['python']}, {ours}{commit}, {', '.join(others)}"

@@ -99,7 +99,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
         make_policy=agent.load_task_policy,
         seeds=count(config.seed),
         dataset_suffix=trained.algo.name,
-        folder=Path() if config.agent else agent.run.path,
+        folder=Path() if config.agent else agent.run.folder,
     )
 
 

@@ -49,11 +49,11 @@ class RunFolder:
     """
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
-        self.path = folder.absolute()
+        self.folder = folder.absolute()
         self.config = config
 
     def __str__(self) -> str:
-        return str(display_path(self.path))
+        return str(display_path(self.folder))
 
     def init_from_override(self) -> str:
         """Return the override with which a new run starts from the weights of this run."""
@@ -61,7 +61,7 @@ class RunFolder:
 
     def model_path(self, which: str) -> Path:
         """Return the path of the ``"best"`` or ``"last"`` model, or of the model after a number of steps."""
-        return self.path / MODEL_FILES.get(which, f"models/{which}.zip")
+        return self.folder / MODEL_FILES.get(which, f"models/{which}.zip")
 
     def resolve_model_name(self, name: str) -> str:
         """Return the model that ``model=`` names, for :meth:`model_path`.
@@ -72,7 +72,7 @@ class RunFolder:
         """
         if name == "auto":
             return next((model for model in MODEL_FILES if self.model_path(model).exists()), "best")
-        kept = sorted((path.stem for path in self.path.glob("models/*.zip") if path.stem.isdecimal()), key=int)
+        kept = sorted((path.stem for path in self.folder.glob("models/*.zip") if path.stem.isdecimal()), key=int)
         if name in (*MODEL_FILES, *kept):
             return name
         steps = f"one of {', '.join(kept)}" if kept else "train with eval.keep_models=true"
@@ -80,7 +80,7 @@ class RunFolder:
 
     def write_config(self) -> None:
         """Write ``config.yaml`` and sign it."""
-        write_text(self.path / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.path))
+        write_text(self.folder / CONFIG_FILE, sign(dump_yaml(asdict(self.config)), self.folder))
 
 
 def read_config(folder: Path) -> RunConfig:

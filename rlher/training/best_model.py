@@ -55,7 +55,7 @@ class BestModel:
 
         config = self._run.config
         task = config.env.without_training_aids()
-        path = self._run.path / "clips" / f"{steps}.mp4"
+        path = self._run.folder / "clips" / f"{steps}.mp4"
         try:
             with (
                 preserve_rng_state(),

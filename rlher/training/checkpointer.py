@@ -51,7 +51,7 @@ class Checkpointer:
 
     def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
-        self._parent = run.path / CHECKPOINTS_FOLDER
+        self._parent = run.folder / CHECKPOINTS_FOLDER
         """Folder of the checkpoints."""
         self._model = model
         self._envs: RebuildableVecEnv = model.env
@@ -112,7 +112,7 @@ class Checkpointer:
             "build_number": envs.build_number,
             "evaluations": self._evaluator.state_dict(),
             "rebuild_step": self._rebuild_step,
-            "log_rows": count_log_rows(self._run.path),
+            "log_rows": count_log_rows(self._run.folder),
             "config": values_kept_on_resume(self._run.config),
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))

@@ -111,7 +111,7 @@ class Evaluator:
         row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
-        write_evaluations(self._run.path, self.rows)
+        write_evaluations(self._run.folder, self.rows)
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)

@@ -78,9 +78,9 @@ class WandbTracker:
     def __init__(self, run: RunFolder) -> None:
         import wandb
 
-        folder = str(run.path)
+        folder = str(run.folder)
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
-        started = read_metadata(run.path).get("started")
+        started = read_metadata(run.folder).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
         # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
         with contextlib.chdir(Path(__file__).parent):
@@ -88,7 +88,7 @@ class WandbTracker:
                 project=os.environ.get("WANDB_PROJECT", "rlher"),
                 id=identity,
                 resume="allow",
-                name=f"{run.config.algo.label}/{run.path.name}",
+                name=f"{run.config.algo.label}/{run.folder.name}",
                 dir=folder,
                 config=asdict(run.config),
                 # Neither is needed, and git would run what the .git/config of the current folder names.

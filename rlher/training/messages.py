@@ -42,7 +42,7 @@ def interruption_text(run: RunFolder) -> str:
 
 def saved_models_text(run: RunFolder) -> str:
     """Return which models a run that did not finish has."""
-    saved = " and ".join(name for name in MODEL_FILES.values() if (run.path / name).exists())
+    saved = " and ".join(name for name in MODEL_FILES.values() if (run.folder / name).exists())
     return f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
 
 

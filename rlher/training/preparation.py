@@ -102,7 +102,7 @@ def _initial_model_path(config: RunConfig) -> Path:
     if path.suffix == ".zip":
         return path
     run = lookup.open_run(config.init_from, config.logs, trust_code=True)  # only its weights are read
-    checkpoints = checkpoint_folder.newest_first(run.path / CHECKPOINTS_FOLDER)
+    checkpoints = checkpoint_folder.newest_first(run.folder / CHECKPOINTS_FOLDER)
     saved = [checkpoint / checkpoint_folder.MODEL_FILE for checkpoint in checkpoints]
     paths = [run.model_path("last"), *saved, run.model_path("best")]  # a run that was killed has no last model
     return next((path for path in paths if path.exists()), paths[0])

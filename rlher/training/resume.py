@@ -43,7 +43,7 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     logs = str(values.get("logs", RunConfig.logs))
     folder = values.pop("run", None) or lookup.newest_unfinished(Path(logs))
     run = lookup.open_run(str(folder) if folder else None, logs, trusts_code(values))
-    config = ResumeConfig(**vars(run.config), run=str(run.path))
+    config = ResumeConfig(**vars(run.config), run=str(run.folder))
     if values.get("env") in (config.env.id, config.env.name):
         del values["env"]
     keys = {"algo": "algo.name", "env": "env.id"}
@@ -104,7 +104,7 @@ def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: 
         for key, (before, value) in changed_values(recorded, values, defaults).items()
     ]
     if changes:
-        restore = f"set them back, on the command line or in {run.path / CONFIG_FILE}"
+        restore = f"set them back, on the command line or in {run.folder / CONFIG_FILE}"
         advice = f"{restore}, or start a new run from its weights with {run.init_from_override()}"
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
@@ -116,8 +116,8 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     :param done: steps of the checkpoint from which it is resumed; 0 without one.
     """
     last_step = run.config.total_timesteps
-    finished = lookup.is_finished(run.path)
-    if finished and (taken := finite_float(read_result(run.path).get("timesteps"))):
+    finished = lookup.is_finished(run.folder)
+    if finished and (taken := finite_float(read_result(run.folder).get("timesteps"))):
         last_step = min(last_step, int(taken))  # a callback may have ended it earlier
     if finished and total <= last_step:
         raise UserError(
@@ -135,11 +135,11 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     # Before the config is signed: commands that were written elsewhere become comments, because people copy commands.
-    recorded = read_text_or_empty(run.path / COMMAND_FILE).splitlines()
-    earlier = read_commands(run.path) or [f"# {line}" for line in recorded]
+    recorded = read_text_or_empty(run.folder / COMMAND_FILE).splitlines()
+    earlier = read_commands(run.folder) or [f"# {line}" for line in recorded]
     run.write_config()
-    write_text(run.path / COMMAND_FILE, "\n".join([*earlier, command_line, ""]))
-    meta = read_metadata(run.path)
+    write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command_line, ""]))
+    meta = read_metadata(run.folder)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # Parameters that may change get their new values. The others keep the values of the first start, such as null or
@@ -149,4 +149,4 @@ def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     resumes = list(before) if isinstance(before, list) else []
     meta["experiment"] = {**(meta.get("experiment") or {}), **changeable}
     meta["resumed"] = [*resumes, {"at": now, "timesteps": done}]
-    write_json(run.path / METADATA_FILE, meta)
+    write_json(run.folder / METADATA_FILE, meta)

@@ -43,11 +43,11 @@ def start_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None
 
     with prepare(config) as setup:
         run = run_folder.create(setup.config, config, command_line)
-        with run_folder.locked(run.path):
+        with run_folder.locked(run.folder):
             try:
                 trainer = Trainer(run, setup, ends_early)
                 print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
-                shutil.rmtree(run.path, ignore_errors=True)
+                shutil.rmtree(run.folder, ignore_errors=True)
                 raise
             return run, trainer.train()

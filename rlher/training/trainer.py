@@ -84,19 +84,19 @@ class Trainer:
 
     def _reset_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
-        write_evaluations(self.run.path, self.evaluator.rows)
+        write_evaluations(self.run.folder, self.evaluator.rows)
         self.evaluator.best_model.write()
-        for path in [*self.run.path.glob("models/*"), *self.run.path.glob("clips/*")]:
+        for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()
         if self.setup.checkpoint is None:
             self.run.model_path("last").unlink(missing_ok=True)
-        (self.run.path / RESULT_FILE).unlink(missing_ok=True)
+        (self.run.folder / RESULT_FILE).unlink(missing_ok=True)
 
     def _learn(self) -> None:
         """Call SB3's ``learn`` with all callbacks, and write the last model, also if that ends with an exception."""
         config = self.config
-        logger = make_logger(self.run.path, config.tensorboard, self.checkpointer.log_rows, self.model.num_timesteps)
+        logger = make_logger(self.run.folder, config.tensorboard, self.checkpointer.log_rows, self.model.num_timesteps)
         self.model.set_logger(logger)
         logger.output_formats.append(self.tracker)
 
@@ -122,7 +122,7 @@ class Trainer:
 
     def _run_error(self) -> RunError:
         """Return the exception for the error in the result; its message says which models the run has."""
-        return RunError(f"{self.result.error}; {saved_models_text(self.run)}.", self.run.path)
+        return RunError(f"{self.result.error}; {saved_models_text(self.run)}.", self.run.folder)
 
     def _write_result(self) -> None:
         """Write ``result.json`` at the very end, so a run that is killed in its final evaluation has none.
@@ -134,7 +134,7 @@ class Trainer:
         result.evaluations = self.evaluator.rows
         result.wall_seconds = round(self.evaluator.elapsed, 1)
         try:
-            write_json(self.run.path / RESULT_FILE, result.to_dict())
+            write_json(self.run.folder / RESULT_FILE, result.to_dict())
         except OSError as error:
             result.status = Status.FAILED
             result.error = result.error or f"{RESULT_FILE} was not written ({os_error_reason(error)})"

@@ -90,7 +90,7 @@ def test_a_mapping_replaces_and_a_key_below_it_merges(
     assert compose(RunConfig, choices | keys).her.goal_mix == expected, "in Python"
     Path("mine.yaml").write_text(dump_yaml({"her": nested}))
     run = run_folder.create(compose(RunConfig, choices), RunConfig(), "")
-    assert resume_config({"run": str(run.path), **keys}).her.goal_mix == expected, "a resumed run"
+    assert resume_config({"run": str(run.folder), **keys}).her.goal_mix == expected, "a resumed run"
     in_file = compose(RunConfig, choices | {"recipe": "mine.yaml"}).her.goal_mix
     assert in_file == ({"desired": 0.0} if "." in min(nested) else nested.get("goal_mix", {})), "over no recipe"
 

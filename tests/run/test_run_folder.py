@@ -31,43 +31,43 @@ def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
 
 def test_concurrent_threads_get_different_numbers(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        folders = [run.path for run in pool.map(lambda _: new_run(tmp_path), range(24))]
+        folders = [run.folder for run in pool.map(lambda _: new_run(tmp_path), range(24))]
     assert sorted(int(folder.name.rpartition("_")[2]) for folder in folders) == list(range(1, 25))
 
 
 def test_the_number_is_the_highest_plus_one(tmp_path: Path) -> None:
     (tmp_path / "sac/FetchReach-v4_7").mkdir(parents=True)
     (tmp_path / "sac/FetchReach-v4_old").mkdir()
-    assert new_run(tmp_path).path.name == "FetchReach-v4_8"
+    assert new_run(tmp_path).folder.name == "FetchReach-v4_8"
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "pkg.module:Env-v0", "/abs", "..", "a b", "ALE/Pong-v5"])
 def test_environment_ids_stay_within_the_logs_folder(tmp_path: Path, name: str) -> None:
-    folder = new_run(tmp_path, EnvConfig(id=name)).path
+    folder = new_run(tmp_path, EnvConfig(id=name)).folder
     assert folder.parent == tmp_path / "sac"
     assert folder.is_dir()
 
 
 def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
-    first, second, empty = (new_run(tmp_path).path for _ in range(3))
+    first, second, empty = (new_run(tmp_path).folder for _ in range(3))
     for age, folder in ((200, second), (100, first)):
         (folder / "last_model.zip").touch()
         for entry in folder.iterdir():
             os.utime(entry, (1e9 - age, 1e9 - age))
-    assert lookup.open_run(None, str(tmp_path)).path == first, "its model was written last, although it started first"
+    assert lookup.open_run(None, str(tmp_path)).folder == first, "its model was written last, although it started first"
     assert empty.exists()
-    (new_run(tmp_path, EnvConfig(id="FetchReach-v4_2")).path / "last_model.zip").touch()
-    assert lookup.open_run("FetchReach-v4", str(tmp_path)).path == first, "the newest run is of another environment"
+    (new_run(tmp_path, EnvConfig(id="FetchReach-v4_2")).folder / "last_model.zip").touch()
+    assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
 def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
-    waiting, running = (new_run(tmp_path).path for _ in range(2))
+    waiting, running = (new_run(tmp_path).folder for _ in range(2))
     with run_folder.locked(running):
         assert lookup.newest_unfinished(tmp_path) == waiting
 
 
 def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, monkeypatch) -> None:
-    folder = new_run(tmp_path).path
+    folder = new_run(tmp_path).folder
     with contextlib.ExitStack() as look:
         look.enter_context(run_folder.locked(folder))
         monkeypatch.setattr("time.sleep", lambda seconds: look.close())
@@ -78,9 +78,9 @@ def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, mo
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
 def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
     run = new_run(tmp_path)
-    (run.path / "models").mkdir()
+    (run.folder / "models").mkdir()
     for count in steps:
-        (run.path / f"models/{count}.zip").touch()
+        (run.folder / f"models/{count}.zip").touch()
         assert run.resolve_model_name(str(count)) == str(count)
     with pytest.raises(UserError) as caught:
         run.resolve_model_name("70")
@@ -92,7 +92,7 @@ def test_the_config_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """Also texts that look like numbers; a config that is too large to be read again is refused."""
     values = replace(config(tmp_path), algo=SACConfig(name="sac", ent_coef="1e-3", learning_rate=1e-5))
     run = run_folder.create(values, values, "rlher train")
-    assert run_folder.read_config(run.path) == values
+    assert run_folder.read_config(run.folder) == values
     large = replace(values, env=EnvConfig(id="FetchSlide-v4", kwargs={"text": "x" * 100_000}))
     with pytest.raises(UserError):
         run_folder.create(large, large, "rlher train")
@@ -119,7 +119,7 @@ DAMAGE = [
 def test_a_damaged_config_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """No code in it is run."""
     monkeypatch.chdir(tmp_path)
-    folder = new_run(tmp_path).path
+    folder = new_run(tmp_path).folder
     (folder / "config.yaml").write_text(text)
     with pytest.raises(DamagedFile) as caught:
         lookup.open_run(str(folder), "logs")
