@@ -35,7 +35,7 @@ from rlher.run.result import RunResult
 from rlher.run.run_folder import read_result
 from rlher.training.messages import final_lines
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import start_run
+from rlher.training.start import train_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,12 +49,12 @@ class Run:
     """A training run in its folder, or a pretrained agent; see :func:`train`, :func:`load`, :func:`runs`.
 
     :param run: its folder and config.
-    :param source: keys that choose its agent and the model.
+    :param choice: keys that choose its agent and the model.
     """
 
-    def __init__(self, run: run_folder.RunFolder, source: PlayConfig) -> None:
+    def __init__(self, run: run_folder.RunFolder, choice: PlayConfig) -> None:
         self._run = run
-        self._choice = source
+        self._choice = choice
 
     @property
     def folder(self) -> Path:
@@ -74,10 +74,10 @@ class Run:
     @functools.cached_property
     def model(self) -> "OffPolicyAlgorithm":
         """The Stable-Baselines3 model, with an empty replay buffer."""
-        from rlher.evaluation.models import open_model
+        from rlher.evaluation.models import choose_model
 
         with contextlib.closing(self.env()) as env:
-            return open_model(self._choice).load(env)
+            return choose_model(self._choice).load(env)
 
     def predict(self, observation: "dict[str, np.ndarray]", deterministic: bool = True) -> "np.ndarray":
         """Return the action for an observation of :meth:`env`, or actions for a batch of them; no state, unlike SB3.
@@ -100,12 +100,12 @@ class Run:
         :param seed: seed of the first episode; the next ones count up.
         :param model: as in :func:`load`; None for the model that was loaded.
         """
-        from rlher.evaluation.models import open_model
+        from rlher.evaluation.models import choose_model
 
         model = model or self._choice.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
         config = compose(command_keys.EvaluateConfig, _overrides(vars(self._choice) | keys))
-        return open_model(config).evaluate(episodes, seed)
+        return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
@@ -256,7 +256,7 @@ def train(
         overrides |= _overrides({"seed": seed})
     config = compose(TrainConfig, overrides).for_single_run()
     command_line = command_text("train", overrides)
-    run, result = start_run(config, command_line)
+    run, result = train_run(config, command_line)
     _print_result(run, result)
     return Run(run, PlayConfig(run=str(run.folder), trust_code=True))
 
@@ -271,13 +271,13 @@ def load(name: "str | Path | Run", *, model: str = "auto", device: str = "cpu", 
     if isinstance(name, Run):
         name = name._choice.agent or name.folder
     name = str(name)
-    source = PlayConfig(model=model, device=device, trust_code=trust_code)
+    choice = PlayConfig(model=model, device=device, trust_code=trust_code)
     if name not in agents() and (os.sep in name or os.path.exists(name)):
-        source.run = os.path.abspath(name)
+        choice.run = os.path.abspath(name)
     else:
-        source.agent = name
-    run, _ = lookup.find_run_and_model(source, source.agent)
-    return Run(run, source)
+        choice.agent = name
+    run, _ = lookup.find_run_and_model(choice, choice.agent)
+    return Run(run, choice)
 
 
 def agents() -> list[str]:

@@ -9,7 +9,7 @@ from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.key import default_of, fields_by_key
-from rlher.config.overrides import GROUPS, names_in_group
+from rlher.config.overrides import CONFIG_GROUPS, names_in_group
 from rlher.config.training import ResumeConfig, RunConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
 
@@ -82,7 +82,7 @@ def nested(item: Field) -> type | None:
 
 def choices(section: str) -> str:
     """Return the sentence that lists what one may choose for a section."""
-    names = names_in_group(section) if section in GROUPS else ()
+    names = names_in_group(section) if section in CONFIG_GROUPS else ()
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 

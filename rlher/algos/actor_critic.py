@@ -105,12 +105,15 @@ class ActorCritic(OffPolicyAlgorithm):
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the demonstrations to clone, if any."""
         batch = super().make_batch(samples)
-        rows = samples.demonstrations
-        if rows is None or not self.bc_weight:
+        demonstrations = samples.demonstrations
+        if demonstrations is None or not self.bc_weight:
             return batch
         obs = batch.obs
-        cloned = obs[rows] if isinstance(obs, th.Tensor) else {key: values[rows] for key, values in obs.items()}
-        return batch._replace(cloned=(cloned, batch.actions[rows]))
+        if isinstance(obs, th.Tensor):
+            cloned: PyTorchObs = obs[demonstrations]
+        else:
+            cloned = {key: values[demonstrations] for key, values in obs.items()}
+        return batch._replace(cloned=(cloned, batch.actions[demonstrations]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.

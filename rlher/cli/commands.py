@@ -15,7 +15,7 @@ from typing import Any
 
 from rlher.config import command_keys
 from rlher.config.key import default_of, fields_by_key
-from rlher.config.overrides import GROUPS
+from rlher.config.overrides import CONFIG_GROUPS
 from rlher.config.plugins import Registry
 from rlher.config.training import ResumeConfig, TrainConfig, all_run_fields
 from rlher.config.tuning import OptimizeConfig
@@ -29,7 +29,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import SEARCH_MODULES, start_run
+from rlher.training.start import SEARCH_MODULES, train_run
 
 FORMAT_BY_SUFFIX = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -80,7 +80,7 @@ class Command:
     @property
     def groups(self) -> list[str]:
         """The command's config groups."""
-        return [group for group in GROUPS if group in {field.name for field in fields(self.schema)}]
+        return [group for group in CONFIG_GROUPS if group in {field.name for field in fields(self.schema)}]
 
 
 def train(config: TrainConfig, command_line: str) -> None:
@@ -89,7 +89,7 @@ def train(config: TrainConfig, command_line: str) -> None:
     :raises RunError: the run failed.
     :raises KeyboardInterrupt: the run was interrupted.
     """
-    print_result(*start_run(config.for_single_run(), command_line))
+    print_result(*train_run(config.for_single_run(), command_line))
 
 
 def resume(config: ResumeConfig, command_line: str) -> None:
@@ -145,9 +145,9 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
 
     :raises UserError: the run does not exist, or has no readable model.
     """
-    from rlher.evaluation.models import open_model
+    from rlher.evaluation.models import choose_model
 
-    chosen = open_model(config)
+    chosen = choose_model(config)
     print_note(f"{chosen.name}, seeds {config.seed}…{config.seed + config.episodes - 1}")
     summary = chosen.evaluate(config.episodes, config.seed)
     print(json.dumps(summary) if config.json else format_summary(summary))

@@ -20,7 +20,7 @@ from rlher.config.training import RunConfig
 from rlher.core.errors import UserError, first_line
 from rlher.her.strategies import STRATEGIES
 
-GROUPS = ("algo", "env", "her", "recipe")
+CONFIG_GROUPS = ("algo", "env", "her", "recipe")
 """Keys whose value is the name of a set of values, such as ``algo=sac``, ``--algo sac`` and ``env=FetchReach-v4``."""
 
 SHORT_KEYS = {"demos": "demos.path"}
@@ -64,7 +64,7 @@ def expand_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the keys and values of overrides, sorted so that groups come first."""
-    return sorted(overrides, key=lambda override: override[0] not in GROUPS)
+    return sorted(overrides, key=lambda override: override[0] not in CONFIG_GROUPS)
 
 
 def _expand_override(key: str, value: Any) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def _expand_override(key: str, value: Any) -> dict[str, Any]:
         return {SHORT_KEYS[key]: value}
     if key == "recipe":
         return {key: str(value) if value else None}
-    if key in GROUPS and (value in (None, "") or isinstance(value, Mapping)):
+    if key in CONFIG_GROUPS and (value in (None, "") or isinstance(value, Mapping)):
         raise UserError(f"{key}={value or 'null'}: {key} needs a name; use one of {', '.join(names_in_group(key))}.")
     if key == "her":
         name = "off" if str(value).lower() == "false" else str(value)  # YAML reads `off` as False
         return HER_PRESETS.get(name, {"her.goal_selection_strategy": name})
     if key == "algo" and re.fullmatch(r"[\w.]+:[\w.]+", str(value)):
         return {key: algorithm_of(value), "algo.model_class": value}
-    return {key: str(value) if key in GROUPS else value}
+    return {key: str(value) if key in CONFIG_GROUPS else value}
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -110,7 +110,7 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
         takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
         if not (opening == "{" and takes_mapping):
             text = f"[{text}]"
-    is_text, is_group = field is not None and takes_text(field), field is None and key in GROUPS
+    is_text, is_group = field is not None and takes_text(field), field is None and key in CONFIG_GROUPS
     has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
     if not has_syntax and (is_text or is_group or PLAIN.fullmatch(text)):
         return text

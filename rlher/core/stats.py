@@ -107,7 +107,7 @@ def bootstrap_interval(
 
 
 def difference_interval(
-    treated: Sequence[float], control: Sequence[float], episodes: int | None = None, confidence: float = 0.95
+    treated: Sequence[float], control: Sequence[float], n_episodes: int | None = None, confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """Return the difference of two means over seeds, and the ends of its interval.
 
@@ -117,26 +117,26 @@ def difference_interval(
 
     :param treated: one value per seed, at least two.
     :param control: values of the control, one per seed, at least two.
-    :param episodes: episodes of each success rate; None if the values are not success rates.
+    :param n_episodes: episodes of each success rate; None if the values are not success rates.
     """
     gain = float(np.mean(treated) - np.mean(control))
-    low, high = (-np.inf, np.inf) if episodes is None else (gain, gain)
+    low, high = (-np.inf, np.inf) if n_episodes is None else (gain, gain)
     if max(np.ptp(treated), np.ptp(control)) > 1e-9:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # "precision loss", if all values of one side are equal
             low, high = scipy.stats.ttest_ind(treated, control, equal_var=False).confidence_interval(confidence)
-    if episodes is not None:
-        newcombe_low, newcombe_high = _newcombe(treated, control, episodes, confidence)
+    if n_episodes is not None:
+        newcombe_low, newcombe_high = _newcombe(treated, control, n_episodes, confidence)
         low, high = max(min(low, newcombe_low), -1.0), min(max(high, newcombe_high), 1.0)
     return gain, float(low), float(high)
 
 
 def _newcombe(
-    treated: Sequence[float], control: Sequence[float], episodes: int, confidence: float
+    treated: Sequence[float], control: Sequence[float], n_episodes: int, confidence: float
 ) -> tuple[float, float]:
     """Return Newcombe's interval of the difference of two proportions (method 10 of his 1998 paper)."""
     rates = np.array([np.mean(treated), np.mean(control)])
-    trials = episodes * np.array([len(treated), len(control)])
+    trials = n_episodes * np.array([len(treated), len(control)])
     low, high = wilson((rates * trials).round(), trials, confidence)
     below, above = rates - low, high - rates
     difference = rates[0] - rates[1]

@@ -6,10 +6,10 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, parse_
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
+from rlher.envs.episode_info import EpisodeInfo
 from rlher.envs.registration import entry_module, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
-from rlher.envs.success_and_crash import EpisodeInfo
 from rlher.envs.wrappers import ActionRepeat, RewardOffset, TruncateAfterFall
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")

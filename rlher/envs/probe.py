@@ -10,7 +10,7 @@ import numpy as np
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError
 from rlher.envs.checked_env import CheckedEnv
-from rlher.envs.success_and_crash import SUCCESS_KEYS, as_bool
+from rlher.envs.episode_info import SUCCESS_KEYS, as_bool
 from rlher.her.reward_and_done import REWARD_TOLERANCE, RewardStatistics, is_success_reward
 
 RANDOM_STEPS = 200

@@ -140,7 +140,7 @@ class ChosenModel:
         return {**self.identity, **summarize(list(track_episodes(results, n_episodes)))}
 
 
-def open_model(config: PlayConfig) -> ChosenModel:
+def choose_model(config: PlayConfig) -> ChosenModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.

@@ -68,7 +68,7 @@ class VideoRecorder:
 
     def __init__(self, env: gym.Env, width: int) -> None:
         self.failed = False
-        self.episodes: list[list[bytes]] = []
+        self.pictures: list[list[bytes]] = []
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
         self.shape = (0, 0, 3)
         """Height, width and channels of a picture."""
@@ -80,7 +80,7 @@ class VideoRecorder:
         if self.failed:
             return
         if episode.length == 0:
-            self.episodes.append([])
+            self.pictures.append([])
         try:
             picture = self._render(episode, observation, is_over)
         except Exception as error:  # every renderer fails with exceptions of its own
@@ -89,7 +89,7 @@ class VideoRecorder:
             warn(f"no video: {reason}")
             return
         self.shape = picture.shape
-        self.episodes[-1].append(zlib.compress(picture.tobytes(), 1))
+        self.pictures[-1].append(zlib.compress(picture.tobytes(), 1))
 
     def _render(self, episode: Episode, observation: Observation, is_over: bool) -> np.ndarray:
         """Return a picture of the environment with its caption."""
@@ -99,7 +99,7 @@ class VideoRecorder:
         image = Image.fromarray(np.asarray(self._env.render(), dtype=np.uint8)[..., :3])
         size = self._width, max(round(image.height * self._width / image.width), 1)
         picture = np.asarray(image.resize(size, Image.Resampling.LANCZOS))
-        return add_caption(picture, len(self.episodes), episode, is_over, distance_text(observation))
+        return add_caption(picture, len(self.pictures), episode, is_over, distance_text(observation))
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def record_video(
     path: Path,
     env: gym.Env,
     config: EnvConfig,
-    episodes: int,
+    n_episodes: int,
     grid: Grid | None = None,
     width: int | None = None,
 ) -> Iterator[VideoRecorder]:
@@ -121,12 +121,12 @@ def record_video(
         :data:`MAX_WIDTH`.
     :raises UserError: the file cannot be written.
     """
-    columns, rows = grid or (min(episodes, AUTO_COLUMNS), min(ceil(episodes / AUTO_COLUMNS), AUTO_ROWS))
+    columns, rows = grid or (min(n_episodes, AUTO_COLUMNS), min(ceil(n_episodes / AUTO_COLUMNS), AUTO_ROWS))
     gaps = GAP * (columns - 1)
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
     recorder = VideoRecorder(env, max((width - gaps) // columns, 1))
     yield recorder
-    if recorder.episodes and not recorder.failed:
+    if recorder.pictures and not recorder.failed:
         fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
         _write_pages(path, recorder, (columns, rows), fps)
 
@@ -140,8 +140,8 @@ def _write_pages(path: Path, recorder: VideoRecorder, grid: Grid, fps: float) ->
     height += height % 2  # H.264 takes even numbers only
     width += width % 2
     with open_video(path, (width, height), fps) as append:
-        for first in range(0, len(recorder.episodes), columns * rows):
-            page = recorder.episodes[first : first + columns * rows]
+        for first in range(0, len(recorder.pictures), columns * rows):
+            page = recorder.pictures[first : first + columns * rows]
             frame = np.full((height, width, 3), BACKGROUND, dtype=np.uint8)
             for step in range(max(map(len, page)) + round(LAST_FRAME_SECONDS * fps)):
                 for index, pictures in enumerate(page):

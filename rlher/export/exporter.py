@@ -31,10 +31,10 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import parse_class
 from rlher.core.writing import as_write_error, display_path, write_json
 from rlher.envs import bit_flipping, relay, wrappers
+from rlher.envs.episode_info import SUCCESS_KEYS
 from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
-from rlher.envs.success_and_crash import SUCCESS_KEYS
 from rlher.evaluation import metrics
 from rlher.evaluation.models import ChosenModel, make_policy
 from rlher.evaluation.rollout import Observation, Policy, play_episode

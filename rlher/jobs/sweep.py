@@ -116,7 +116,7 @@ class SweepSource(JobSource):
         waiting = [run for run in self.runs if run.status is Status.WAITING]
         for run in waiting[:free]:
             run.status = Status.RUNNING
-            yield Job(run, partial(start_or_resume, run.config, run.command_line), run.log_path)
+            yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 
     def on_end(self, run: SweepRun, error: BaseException | None) -> None:
         """Record how a run ended. A run whose process was killed has failed."""
@@ -202,7 +202,7 @@ def distinct_runs(overrides: Sequence[Mapping[str, Any]], configs: Sequence[Trai
     return list(runs.values())
 
 
-def start_or_resume(config: RunConfig, command_line: str) -> None:
+def train_or_resume(config: RunConfig, command_line: str) -> None:
     """Train a run in a worker, or resume the run if it has a folder.
 
     :param command_line: the command line of the run, for the run folder.
@@ -212,7 +212,7 @@ def start_or_resume(config: RunConfig, command_line: str) -> None:
     folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else start.start_run(config, command_line)
+    run, result = _resume(folder, config, command_line) if folder else start.train_run(config, command_line)
     print_result(run, result)
 
 

@@ -25,7 +25,7 @@ from rlher.core.errors import RunError, UserError, as_run_error, did_you_mean
 from rlher.core.user_code import import_object
 from rlher.envs.contract import require_goal_env
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_model
+from rlher.evaluation.models import choose_model
 from rlher.evaluation.rollout import Policy
 from rlher.her.datasets import collected_env, data_folder, read_dataset
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
@@ -90,7 +90,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
 
 
 def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
-    agent = open_model(config)
+    agent = choose_model(config)
     trained = agent.run.config
     return EpisodeSource(
         name=agent.name,

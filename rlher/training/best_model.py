@@ -34,6 +34,12 @@ class BestModel:
         self._records_clips = run.config.record
         """After a recording failed, no more clips are recorded."""
 
+    def offer(self, rows: EvaluationRows, content: bytes) -> None:
+        """Keep the model of the last row, and record a clip, if this row is the best."""
+        if rows[-1] is best_row(rows):
+            self.replace(content)
+            self._record_clip(rows[-1]["timesteps"])
+
     def replace(self, content: bytes) -> None:
         """Keep a model, and write its file."""
         self.content = content
@@ -47,7 +53,7 @@ class BestModel:
         else:
             path.unlink(missing_ok=True)
 
-    def record_clip(self, steps: int) -> None:
+    def _record_clip(self, steps: int) -> None:
         """Write ``clips/<steps>.mp4`` if the config says so; warn if this fails."""
         if not self._records_clips:
             return

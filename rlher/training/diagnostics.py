@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from rlher.envs.episode_info import EPISODE_DIAGNOSTICS
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
-from rlher.envs.success_and_crash import EPISODE_DIAGNOSTICS
 
 SATURATED = 0.99
 """Absolute value above which an entry of an action, scaled to [-1, 1], counts as saturated."""
@@ -17,7 +17,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.success_and_crash.EpisodeInfo`. The third is the share of action entries at their
+    :class:`~rlher.envs.episode_info.EpisodeInfo`. The third is the share of action entries at their
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 

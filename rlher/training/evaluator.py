@@ -41,7 +41,7 @@ class Evaluator:
 
     :param model: model that is trained.
     :param start_time: monotonic time at which the run was started.
-    :param ends_early: see :func:`~rlher.training.start.start_run`. Training waits for the result of each evaluation.
+    :param ends_early: see :func:`~rlher.training.start.train_run`. Training waits for the result of each evaluation.
     """
 
     def __init__(
@@ -116,9 +116,7 @@ class Evaluator:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
-        if row is best_row(self.rows):
-            self.best_model.replace(model_content)
-            self.best_model.record_clip(row["timesteps"])
+        self.best_model.offer(self.rows, model_content)
         if self._ends_early and self._ends_early(self.rows):
             raise EndedEarly
 

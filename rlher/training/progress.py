@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.console import can_redraw, format_seconds, print_note
-from rlher.envs.success_and_crash import OBJECT_MOVED
+from rlher.envs.episode_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
 from rlher.training.evaluator import Evaluator
 

@@ -28,7 +28,7 @@ def start_fork_server_for_run(threads: int | None) -> None:
         start_fork_server(RUN_MODULES)
 
 
-def start_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None = None) -> tuple[RunFolder, RunResult]:
+def train_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None = None) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.

@@ -30,7 +30,7 @@ class Trainer:
 
     :param run: run folder, which the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
-    :param ends_early: see :func:`~rlher.training.start.start_run`.
+    :param ends_early: see :func:`~rlher.training.start.train_run`.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """

@@ -19,7 +19,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.evaluations_csv import EndsEarly
 from rlher.evaluation.metrics import TARGET_PERCENT
-from rlher.training.start import start_run
+from rlher.training.start import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
 from rlher.tuning.study_folder import RERUNS_FOLDER
@@ -95,7 +95,7 @@ class RerunRunner(TrialRunner):
 
     def _train(self, config: RunConfig, ends_early: EndsEarly) -> Score:
         """Train a run to its end. The score has the success rate of the last model in the final evaluation."""
-        _, result = start_run(config, self.command_line)
+        _, result = train_run(config, self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))
 
 

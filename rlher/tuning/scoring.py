@@ -73,13 +73,13 @@ def mean_score(scores: list[Score]) -> Score:
     return Score(*np.mean(scores, axis=0).tolist())
 
 
-def objective_value(objective: str, score: Score, total_timesteps: int, episodes: int) -> float:
+def objective_value(objective: str, score: Score, total_timesteps: int, n_episodes: int) -> float:
     """Return a trial's value of ``objective=``.
 
     With ``success``, fewer steps to 90 % break ties between equal success rates. The tie break weighs less than one of
-    the ``episodes`` behind the success rate.
+    the ``n_episodes`` behind the success rate.
     """
-    tie_break = 0.5 / episodes * score.steps / total_timesteps if objective == "success" else 0.0
+    tie_break = 0.5 / n_episodes * score.steps / total_timesteps if objective == "success" else 0.0
     return float(getattr(score, objective)) - tie_break
 
 

@@ -18,7 +18,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.evaluations_csv import EndsEarly, EvaluationRows
 from rlher.run.result import RunResult, Status
-from rlher.training.start import start_run
+from rlher.training.start import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params
@@ -101,7 +101,7 @@ class TrialRunner:
         :raises RunError: the run failed.
         """
         try:
-            _, result = start_run(config, self.command_line, ends_early)
+            _, result = train_run(config, self.command_line, ends_early)
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()

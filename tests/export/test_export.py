@@ -19,7 +19,7 @@ from torch.nn import Tanh
 from rlher.algos import ALGORITHMS
 from rlher.config.command_keys import PlayConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_model
+from rlher.evaluation.models import choose_model
 from rlher.export import exporter
 from rlher.run import lookup
 from rlher.run.run_folder import RunFolder, read_config
@@ -90,7 +90,7 @@ def require_same_actions_without_rlher(*agents: tuple[Path, Path], rows: int = 2
 
 def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
-    chosen = open_model(PlayConfig(run=str(run)))
+    chosen = choose_model(PlayConfig(run=str(run)))
     env = make_env(chosen.run.config.env)
     policy, space = chosen.load_policy(env), env.observation_space
     space.seed(0)

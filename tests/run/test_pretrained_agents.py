@@ -11,7 +11,7 @@ import pytest
 from rlher.config.command_keys import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
-from rlher.evaluation.models import open_model
+from rlher.evaluation.models import choose_model
 from rlher.run import lookup
 from tests.conftest import TINY
 
@@ -40,7 +40,7 @@ def test_a_published_agent_acts_like_its_run(publish, tmp_path: Path, words: tup
     with zipfile.ZipFile(tmp_path / "agents/mine/best_model.zip") as archive:
         assert set(archive.namelist()) == {"data", "policy.pth"}
         assert set(json.loads(archive.read("data"))) == {"num_timesteps"}
-    chosen = [open_model(PlayConfig(run=str(folder))) for folder in (run, lookup.pretrained_agent_folder("mine"))]
+    chosen = [choose_model(PlayConfig(run=str(folder))) for folder in (run, lookup.pretrained_agent_folder("mine"))]
     env = make_env(chosen[0].run.config.env)
     original, published = (agent.load_policy(env) for agent in chosen)
     assert getattr(chosen[1].load(env), "exploration_rate", 0.05) == 0.05, "for sampled actions of DQN"

@@ -15,13 +15,13 @@ SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ :
 VALUES = "null true nan inf -inf 1e400 1e-400 -1 0 1_000 0x1f range(1,3) choice(a,b) glob(*) sort(3,1) int(3)"
 LONG = ("9" * 500, "[" * 300, "{a:" * 200, "x" * 5000)
 TEXTS = (*SYMBOLS.split(), *VALUES.split(), *LONG, "", " ", "\n", "\x1b[31m", "\u202e", "\udcff")
-GROUPS = ("algo", "env", "her", "recipe", "space", "algo.tau", "env.kwargs.n_bits")
+CONFIG_GROUPS = ("algo", "env", "her", "recipe", "space", "algo.tau", "env.kwargs.n_bits")
 
 
 def random_command_line(rng: Random) -> list[str]:
     """Return a command with random arguments."""
     name = rng.choice([*COMMANDS])
-    keys = [*fields_by_key(COMMANDS[name].schema), *GROUPS]
+    keys = [*fields_by_key(COMMANDS[name].schema), *CONFIG_GROUPS]
     words = []
     for _ in range(rng.randint(1, 4)):
         key = rng.choice(keys) if rng.random() < 0.8 else _random_text(rng)
