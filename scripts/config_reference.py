@@ -8,7 +8,7 @@ import yaml
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, fields_by_key
+from rlher.config.key import default_of, fields_by_key, rules_of
 from rlher.config.overrides import CONFIG_GROUPS, names_in_group
 from rlher.config.training import ResumeConfig, RunConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
@@ -62,8 +62,8 @@ def algorithms() -> list[str]:
 
 def added(config: type, parent: type, prefix: str = "") -> dict[str, Field]:
     """Return the keys that ``config`` adds to ``parent`` or describes anew."""
-    inherited = {item.name: item.metadata.get("text") for item in fields(parent)}
-    differ = (item for item in fields(config) if inherited.get(item.name) != item.metadata.get("text"))
+    inherited = {item.name: rules_of(item).text for item in fields(parent)}
+    differ = (item for item in fields(config) if inherited.get(item.name) != rules_of(item).text)
     return {prefix + item.name: item for item in differ}
 
 
@@ -94,17 +94,17 @@ def table(items: dict[str, Field], is_of_run: bool = True) -> str:
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
     for name, item in items.items():
         value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "experiment" if item.metadata["is_param"] else "runtime" if is_of_run else "–"
+        kind = "experiment" if rules_of(item).is_param else "runtime" if is_of_run else "–"
         lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
     return "\n".join(lines) + "\n"
 
 
 def meaning(item: Field) -> str:
     """Return a key's text with its choices, or the range it must lie in."""
-    text = str(item.metadata["text"]).replace("|", "\\|").replace("<", "&lt;")
-    low, high = item.metadata.get("low"), item.metadata.get("high")
-    if item.metadata.get("choices"):
-        return f"{text}; one of {', '.join(f'`{each}`' for each in item.metadata['choices'])}"
+    text = str(rules_of(item).text).replace("|", "\\|").replace("<", "&lt;")
+    low, high = rules_of(item).low, rules_of(item).high
+    if rules_of(item).choices:
+        return f"{text}; one of {', '.join(f'`{each}`' for each in rules_of(item).choices)}"
     if low is not None and high is not None:
         return f"{text}; {low:g} to {high:g}"
     return f"{text}; at least {low:g}" if low else text

@@ -19,6 +19,7 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
+from rlher.config.key import rules_of
 from rlher.config.training import RunConfig, all_run_fields
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
@@ -108,8 +109,8 @@ def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: 
 
 
 def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
-    """Return the values of the ``algo.`` keys whose field metadata ``to`` is ``receiver``."""
-    received = [key.name for key in fields(algo) if key.metadata.get("to", "constructor") == receiver]
+    """Return the values of the ``algo.`` keys whose rule ``to`` is ``receiver``."""
+    received = [key.name for key in fields(algo) if rules_of(key).to == receiver]
     return {name: getattr(algo, name) for name in received}
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.config.command_keys import RunSelection
+from rlher.config.key import rules_of
 from rlher.config.training import all_run_fields
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
@@ -26,7 +27,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 POOLED_KEYS = {*LABEL_KEYS} | {
-    key for key, field in all_run_fields().items() if not field.metadata["is_param"] or field.metadata.get("pooled")
+    key for key, field in all_run_fields().items() if not rules_of(field).is_param or rules_of(field).pooled
 }
 """Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
 

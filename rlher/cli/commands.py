@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlher.config import command_keys
-from rlher.config.key import default_of, fields_by_key
+from rlher.config.key import default_of, fields_by_key, rules_of
 from rlher.config.overrides import CONFIG_GROUPS
 from rlher.config.plugins import Registry
 from rlher.config.training import ResumeConfig, TrainConfig, all_run_fields
@@ -75,7 +75,7 @@ class Command:
     @property
     def positional(self) -> Field | None:
         """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
-        return next((field for field in fields(self.schema) if field.metadata.get("positional")), None)
+        return next((field for field in fields(self.schema) if rules_of(field).positional), None)
 
     @property
     def groups(self) -> list[str]:

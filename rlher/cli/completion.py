@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import Field
 
 from rlher.cli.commands import COMMANDS
+from rlher.config.key import rules_of
 from rlher.config.overrides import names_in_group
 from rlher.core.errors import UserError
 
@@ -90,7 +91,7 @@ def _values(field: Field | None) -> Sequence[str]:
     """Return the values that a config key takes, if they can be listed."""
     if field is None:
         return ()
-    return ("true", "false") if field.type is bool else field.metadata.get("choices", ())
+    return ("true", "false") if field.type is bool else rules_of(field).choices
 
 
 def _paths(start: str) -> list[str]:

@@ -9,7 +9,7 @@ from rlher import __version__
 from rlher.cli.command_line import parse
 from rlher.cli.commands import COMMANDS, Command
 from rlher.config.compose import compose
-from rlher.config.key import default_of, iter_keys, takes_list
+from rlher.config.key import default_of, iter_keys, rules_of, takes_list
 from rlher.config.overrides import names_in_group, override_text
 from rlher.core.console import output_width
 
@@ -88,10 +88,10 @@ def _usage(positional: Field | None) -> str:
 def _key_entry(name: str, size: int, field: Field, default: Any) -> str:
     """Return the entry of a flag or key: its text, default and choices."""
     details = [] if default in (None, "", []) else [override_text(default)]
-    if "choices" in field.metadata:
-        details.append(f"one of {', '.join(field.metadata['choices'])}")
-    text = field.metadata["text"]
-    return _entry(name, size, f"{text} ({'; '.join(details)})" if details else text)
+    rules = rules_of(field)
+    if rules.choices:
+        details.append(f"one of {', '.join(rules.choices)}")
+    return _entry(name, size, f"{rules.text} ({'; '.join(details)})" if details else rules.text)
 
 
 def _entry(name: str, size: int, text: str) -> str:

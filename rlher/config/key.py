@@ -5,9 +5,9 @@ import functools
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from types import UnionType
-from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
@@ -21,9 +21,12 @@ MAX_STEPS = 10**15
 """Largest number of steps of a run."""
 
 
-class KeyRules(TypedDict, total=False):
-    """Options of a config key, besides its default and its text.
+@dataclass(frozen=True)
+class KeyRules:
+    """What is declared of a config key, besides its default.
 
+    :param text: its line in ``--help``.
+    :param is_param: whether the key is a parameter, see :func:`param`.
     :param low: smallest allowed number, also for each entry of a list.
     :param high: largest allowed number.
     :param length: number of entries of a list.
@@ -39,37 +42,42 @@ class KeyRules(TypedDict, total=False):
         argument of another name from the value.
     """
 
-    low: float
-    high: float
-    length: int
-    choices: tuple[str, ...]
-    positional: bool
-    may_name_code: bool
-    command_line_only: bool
-    pooled: bool
-    changeable_on_resume: bool
-    not_written_to_recipe: bool
-    to: Literal["constructor", "policy", "builder"]
+    text: str = ""
+    is_param: bool = False
+    low: float | None = None
+    high: float | None = None
+    length: int | None = None
+    choices: tuple[str, ...] = ()
+    positional: bool = False
+    may_name_code: bool = False
+    command_line_only: bool = False
+    pooled: bool = False
+    changeable_on_resume: bool = False
+    not_written_to_recipe: bool = False
+    to: Literal["constructor", "policy", "builder"] = "constructor"
 
 
-def setting(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
+def setting(default: Any, text: str, **options: Any) -> Any:
     """Declare a config key that changes nothing that a run learns or measures: a key for speed, folders or display.
 
     :param text: its line in ``--help``.
+    :param options: further fields of :class:`KeyRules`.
     :return: a dataclass field.
     """
-    return _declare(default, {"text": text, "is_param": False, **rules})
+    return _declare(default, KeyRules(text, is_param=False, **options))
 
 
-def param(default: Any, text: str, **rules: Unpack[KeyRules]) -> Any:
+def param(default: Any, text: str, **options: Any) -> Any:
     """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
-    Runs with the same values of all parameters are repetitions of one experiment.
+    Runs with the same values of all parameters are repetitions of one experiment. The arguments are those of
+    :func:`setting`.
     """
-    return _declare(default, {"text": text, "is_param": True, **rules})
+    return _declare(default, KeyRules(text, is_param=True, **options))
 
 
-def _declare(default: Any, metadata: dict[str, Any]) -> Any:
+def _declare(default: Any, rules: KeyRules) -> Any:
+    metadata = {"rules": rules}
     if isinstance(default, list | dict):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -81,7 +89,12 @@ def with_default(config: type, name: str, default: Any) -> Any:
     :return: a dataclass field.
     """
     declared = {field.name: field for field in fields(config)}
-    return _declare(default, dict(declared[name].metadata))
+    return _declare(default, rules_of(declared[name]))
+
+
+def rules_of(field: Field) -> KeyRules:
+    """Return the rules of a key. A section has none that differ from their defaults."""
+    return field.metadata.get("rules", KeyRules())
 
 
 def default_of(field: Field) -> Any:
@@ -147,7 +160,7 @@ def param_values(config: Any, without: Exemption | None = None) -> dict[str, Any
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if field.metadata["is_param"] and not field.metadata.get(without)
+        if rules_of(field).is_param and not (without and getattr(rules_of(field), without))
     }
 
 
@@ -181,23 +194,22 @@ def validate(config: Any) -> None:
 
 
 def _validate_value(key: str, value: Any, field: Field) -> None:
-    low, high, length, choices = (field.metadata.get(rule) for rule in ("low", "high", "length", "choices"))
-    may_name_code = field.metadata.get("may_name_code")
-    if choices and value not in choices and not (may_name_code and ":" in str(value)):
-        or_code = ", nor module:name of your own" if may_name_code else ""
-        longer = [choice for choice in choices if choice.endswith(str(value))]  # tex: latex, and not text
-        hint = did_you_mean(str(value), longer or choices)
-        raise UserError(f"{key}={value!r} is not one of {', '.join(choices)}{or_code}{hint}.")
+    rules = rules_of(field)
+    if rules.choices and value not in rules.choices and not (rules.may_name_code and ":" in str(value)):
+        or_code = ", nor module:name of your own" if rules.may_name_code else ""
+        longer = [choice for choice in rules.choices if choice.endswith(str(value))]  # tex: latex, and not text
+        hint = did_you_mean(str(value), longer or rules.choices)
+        raise UserError(f"{key}={value!r} is not one of {', '.join(rules.choices)}{or_code}{hint}.")
     if isinstance(value, list):
-        if length is not None and len(value) != length:
-            raise UserError(f"{key}={value} needs {length} entries, not {len(value)}.")
+        if rules.length is not None and len(value) != rules.length:
+            raise UserError(f"{key}={value} needs {rules.length} entries, not {len(value)}.")
         for entry in value:
             if entry is not None:
                 _validate_value(key, entry, field)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{key}={value} is not a finite number.")
-        if low is not None and value < low:
-            raise UserError(f"{key}={value} is too small; it must be at least {low:g}.")
-        if high is not None and value > high:
-            raise UserError(f"{key}={value} is too large; it must be at most {high:,}.")
+        if rules.low is not None and value < rules.low:
+            raise UserError(f"{key}={value} is too small; it must be at least {rules.low:g}.")
+        if rules.high is not None and value > rules.high:
+            raise UserError(f"{key}={value} is too large; it must be at most {rules.high:,}.")

@@ -8,7 +8,7 @@ from typing import Any
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, fields_by_key, param, param_values, setting
+from rlher.config.key import MAX_SEED, MAX_STEPS, fields_by_key, param, param_values, rules_of, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -194,7 +194,7 @@ def all_run_fields() -> Mapping[str, Field]:
 @functools.cache
 def fields_that_name_code() -> Mapping[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in all_run_fields().items() if field.metadata.get("may_name_code")}
+    return {key: field for key, field in all_run_fields().items() if rules_of(field).may_name_code}
 
 
 def values_kept_on_resume(config: RunConfig) -> dict[str, Any]:

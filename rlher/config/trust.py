@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlher.config.key import takes_list
+from rlher.config.key import rules_of, takes_list
 from rlher.config.training import fields_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -70,7 +70,7 @@ def _named_code(key: str, value: Any) -> list[Any]:
     below = key.removeprefix(name).lstrip(".")
     if ":" in below:  # her.goal_mix.module:name sets an entry of a mapping
         return [below]
-    if "choices" in field.metadata:  # a value without a colon is one of rlher's own names
+    if rules_of(field).choices:  # a value without a colon is one of rlher's own names
         return [entry for entry in leaves(value) if ":" in str(entry)]
     return [entry for entry in leaves(value) if entry and not isinstance(entry, int | float)]  # any text may name code
 

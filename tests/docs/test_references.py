@@ -13,7 +13,7 @@ import pytest
 import rlher
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import fields_by_key
+from rlher.config.key import fields_by_key, rules_of
 from rlher.config.training import all_run_fields
 from rlher.config.tuning import OptimizeConfig
 from tests.support.documents import NAMES, ROOT, prose
@@ -95,8 +95,8 @@ def test_the_keys_that_may_change_when_a_run_is_resumed_are_listed() -> None:
         (ROOT / "docs/guide/resume.md").read_text().partition("## What may change")[2].partition("Any other change")[0]
     )
     fields = all_run_fields().items()
-    settings = {key for key, field in fields if not field.metadata["is_param"]} - {"recipe"}
-    changeable = settings | {key for key, field in fields if field.metadata.get("changeable_on_resume")}
+    settings = {key for key, field in fields if not rules_of(field).is_param} - {"recipe"}
+    changeable = settings | {key for key, field in fields if rules_of(field).changeable_on_resume}
     assert set(re.findall(r"`([a-z_.]+)`", listed)) - {"config.yaml"} == changeable
 
 
