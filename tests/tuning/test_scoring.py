@@ -33,14 +33,14 @@ def test_run_that_never_reaches_90_percent() -> None:
 )
 def test_seconds_to_90_percent_count_two_evaluations_in_a_row(rates: tuple[float, ...], seconds: float) -> None:
     score = score_run(rows(*rates), time_limit=60.0)
-    assert objective_value("seconds", score, 1000, episodes=40) == seconds
+    assert objective_value("seconds", score, 1000, n_episodes=40) == seconds
 
 
 def test_steps_never_outweigh_an_episode() -> None:
     """One more success in the last evaluations counts more than any number of steps."""
     quick = Score(success=0.95, auc=0.9, steps=0, mean_reward=0, share_at_target=1, seconds=0)
     late, slow = quick._replace(steps=900), quick._replace(success=0.95 + 1 / 40, steps=1000)
-    values = [objective_value("success", score, 1000, episodes=40) for score in (late, quick, slow)]
+    values = [objective_value("success", score, 1000, n_episodes=40) for score in (late, quick, slow)]
     assert values == sorted(values)
 
 
