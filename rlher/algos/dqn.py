@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network, learnt_parameters
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, Gradients, gradient_fn
+from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -20,12 +20,12 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         params = learnt_parameters(self.q_net)
         self.optimizers = [self.policy.optimizer]
         self.fused_optimizer = FusedOptimizer(self.policy.optimizer, params)
-        self.gradients = gradient_fn(self.loss, params, self.compiles_losses)
+        self.gradients = gradient_fn(self.loss, params, self.compiles_losses, self.max_grad_norm)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
         loss, errors, gradients = self.gradients(batch)
-        self.fused_optimizer.step(clip_gradients(gradients, self.max_grad_norm))
+        self.fused_optimizer.step(gradients)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:
@@ -44,10 +44,3 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         if not deterministic and np.random.rand() < self.exploration_rate:
             return th.as_tensor(np.array([self.action_space.sample() for _ in obs]))
         return self.q_net.q_net(self.features(self.q_net, obs)).argmax(dim=1)
-
-
-def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:
-    """Return gradients scaled to a total norm of at most ``max_norm``, as ``clip_grad_norm_`` does in place."""
-    norm = th.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None])
-    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-    return [None if gradient is None else gradient * scale for gradient in gradients]

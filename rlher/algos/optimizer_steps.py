@@ -62,20 +62,32 @@ class FusedOptimizer:
 
 
 def gradient_fn(
-    loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]], weights: Sequence[th.Tensor], compile: bool
+    loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
+    weights: Sequence[th.Tensor],
+    compile: bool,
+    max_norm: float | None = None,
 ) -> Callable[[UpdateBatch], tuple[th.Tensor, Any, Gradients]]:
     """Return a function from a batch to a loss, what else ``loss_fn`` returns, and the gradient of each weight.
 
     :param loss_fn: returns a scalar loss, and a tensor or tensors by name. It changes nothing in place.
     :param compile: compile loss and gradient.
+    :param max_norm: greatest norm of all gradients together; greater gradients are scaled down to it.
     """
 
     def gradients(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
         loss, others = loss_fn(batch)
         detached = others.detach() if isinstance(others, th.Tensor) else {key: x.detach() for key, x in others.items()}
-        return loss.detach(), detached, th.autograd.grad(loss, weights, allow_unused=True)
+        found: Gradients = th.autograd.grad(loss, weights, allow_unused=True)
+        return loss.detach(), detached, found if max_norm is None else clip_gradients(found, max_norm)
 
     return compile_with_fallback(gradients) if compile else gradients
+
+
+def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:
+    """Return gradients scaled to a total norm of at most ``max_norm``, as ``clip_grad_norm_`` does in place."""
+    norm = th.nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None])
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    return [None if gradient is None else gradient * scale for gradient in gradients]
 
 
 @th.no_grad()
