@@ -434,11 +434,9 @@ def _train_seeds(overrides: dict[str, Any], seeds: list[int]) -> list[Run]:
         raise KeyboardInterrupt("the runs are saved; the same call continues them")
     for run in trained:
         if run.error:
-            raise (
-                UserError(run.failure_message)
-                if isinstance(run.error, UserError)
-                else RunError(run.failure_message, run.folder)
-            )
+            if isinstance(run.error, UserError):
+                raise UserError(run.failure_message)
+            raise RunError(run.failure_message, run.folder)
     return [load(run.folder.resolve(), trust_code=run.config.trust_code) for run in trained if run.folder]
 
 

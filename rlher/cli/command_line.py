@@ -131,9 +131,10 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
         field = command.keys.get(SHORT_KEYS.get(key, key))
-        owners = [owner for owner, other in COMMANDS.items() if key in other.keys]
-        if field is None and key not in command.groups and owners:
-            raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
+        if field is None and key not in command.groups:
+            owners = [owner for owner, other in COMMANDS.items() if key in other.keys]
+            if owners:
+                raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
         return {key: parse_value(key, text, field, is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
