@@ -5,7 +5,7 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
 
-from rlher.algos.networks import CriticEnsemble, learnt_parameters
+from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -25,8 +25,8 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
-    critic_ensemble: CriticEnsemble
-    target_critic_ensemble: CriticEnsemble
+    critic_params: list[th.nn.Parameter]
+    target_critic_params: list[th.nn.Parameter]
     actor_params: list[th.nn.Parameter]
     critic_optimizer: FusedOptimizer
     actor_optimizer: FusedOptimizer
@@ -52,22 +52,22 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the batched critics, the optimizers, and the gradients of both losses."""
-        self.critic_ensemble = CriticEnsemble(self.critic, self.bf16)
-        self.target_critic_ensemble = CriticEnsemble(self.critic_target, self.bf16)
-        self.actor_params = learnt_parameters(self.actor)
+        """Set the networks' parameters, the optimizers, and the gradients of both losses."""
+        self.actor_params = list(self.actor.parameters())
+        self.critic_params = list(self.critic.parameters())
+        self.target_critic_params = list(self.critic_target.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.critic_optimizer = FusedOptimizer(self.critic.optimizer, self.critic_ensemble.optimizer_parameters)
-        self.actor_optimizer = FusedOptimizer(self.actor.optimizer, self.actor_params)
-        self.critic_gradients = gradient_fn(
-            self.critic_loss, self.critic_ensemble.gradient_tensors, self.compiles_losses
+        self.critic_optimizer = FusedOptimizer(self.critic.optimizer)
+        self.actor_optimizer = FusedOptimizer(self.actor.optimizer)
+        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_optimizer.parameters, self.compiles_losses)
+        self.actor_gradients = gradient_fn(
+            self.actor_and_bc_loss, self.actor_optimizer.parameters, self.compiles_losses
         )
-        self.actor_gradients = gradient_fn(self.actor_and_bc_loss, self.actor_params, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
         loss, errors, gradients = self.critic_gradients(batch)
-        self.critic_optimizer.step(self.critic_ensemble.unstack(gradients))
+        self.critic_optimizer.step(gradients)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
@@ -78,27 +78,28 @@ class ActorCritic(OffPolicyAlgorithm):
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
-        polyak_update(self.critic_ensemble.polyak_tensors, self.target_critic_ensemble.polyak_tensors, self.tau)
+        polyak_update(self.critic_params, self.target_critic_params, self.tau)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
     def target_q_values(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
         """Return the clamped target critics' values of actions (critics, batch, outputs); without gradients."""
         features = self.features(self.critic_target, obs)
-        return self.clamp_target_q(self.target_critic_ensemble(th.cat((features, actions), dim=1)))
+        return self.clamp_target_q(self._evaluate(self.critic_target.q_networks, features, actions))
 
-    def q_values(
-        self, obs: PyTorchObs, actions: th.Tensor, critics: slice | None = None, frozen: bool = False
-    ) -> th.Tensor:
+    def q_values(self, obs: PyTorchObs, actions: th.Tensor, n_critics: int | None = None) -> th.Tensor:
         """Return the critics' values of actions: (critics, batch, outputs).
 
-        :param critics: which critics; all if None.
-        :param frozen: compute no gradient of the critics' weights, only of the actions.
+        :param n_critics: evaluate only the first critics.
         """
         features = self.features(self.critic, obs)
-        if frozen or self.critic.share_features_extractor:  # a shared one learns from the actor's loss alone
+        if self.critic.share_features_extractor:  # a shared one learns from the actor's loss alone
             features = features.detach()
-        return self.critic_ensemble(th.cat((features, actions), dim=1), critics, frozen)
+        return self._evaluate(self.critic.q_networks[:n_critics], features, actions)
+
+    def _evaluate(self, networks: Any, features: th.Tensor, actions: th.Tensor) -> th.Tensor:
+        inputs = th.cat((features, actions), dim=1)
+        return th.stack([apply_network(network, inputs, self.bf16) for network in networks])
 
     # ------------------------------------------------------------------------------------- demonstrations
 
@@ -129,7 +130,7 @@ class ActorCritic(OffPolicyAlgorithm):
             distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
             loss = distances.mean()
             # This loss does not contain the standard deviation of a squashed Gaussian, which gets no gradient.
-            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_params, allow_unused=True))
+            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_optimizer.parameters, allow_unused=True))
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""

@@ -6,7 +6,7 @@ import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch.nn import functional as F
 
-from rlher.algos.networks import apply_network, learnt_parameters
+from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -17,10 +17,11 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
 
     def setup_update(self) -> None:
         """Set the optimizer, and the gradients of the loss."""
-        params = learnt_parameters(self.q_net)
         self.optimizers = [self.policy.optimizer]
-        self.fused_optimizer = FusedOptimizer(self.policy.optimizer, params)
-        self.gradients = gradient_fn(self.loss, params, self.compiles_losses, self.max_grad_norm)
+        self.fused_optimizer = FusedOptimizer(self.policy.optimizer)
+        self.gradients = gradient_fn(
+            self.loss, self.fused_optimizer.parameters, self.compiles_losses, self.max_grad_norm
+        )
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""

@@ -50,9 +50,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     that step are chosen before these updates. This saves time only if the environments run in worker processes. The
     results do not depend on where they run.
 
-    The *fast update* concatenates observations once, not once per network, if all keys are vectors. Critics are
-    evaluated together. Unused gradients are not computed. The optimizer step and the target update are each one call
-    for all parameters.
+    The *fast update* concatenates observations once, not once per network, if all keys are vectors. Unused gradients
+    are not computed. The optimizer step and the target update are each one call for all parameters.
 
     A policy with :class:`~rlher.algos.observation_normalizer.NormalizedExtractor` normalises observations. The loop
     adds each observation of the environments to the statistics, which all networks of the policy share.

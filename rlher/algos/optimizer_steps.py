@@ -18,13 +18,14 @@ class FusedOptimizer:
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
     1.2 seconds. Other optimizers, and Adam with options such as ``amsgrad``, use their own ``step``.
 
-    :param optimizer: optimizer of exactly these parameters.
-    :param parameters: parameters in the order in which ``step`` takes their gradients.
+    :ivar parameters: what the optimizer changes, in the order in which ``step`` takes the gradients: its parameters
+        without those that the author of a network has frozen.
     """
 
-    def __init__(self, optimizer: th.optim.Optimizer, parameters: Sequence[th.Tensor]) -> None:
+    def __init__(self, optimizer: th.optim.Optimizer) -> None:
         self.optimizer = optimizer
-        self.parameters = list(parameters)
+        every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        self.parameters: list[th.Tensor] = [parameter for parameter in every if parameter.requires_grad]
         is_plain = not any(optimizer.param_groups[0].get(name) for name in ("amsgrad", "maximize", "weight_decay"))
         on_cpu = all(parameter.device.type == "cpu" and parameter.is_contiguous() for parameter in self.parameters)
         self.is_fused = type(optimizer) is th.optim.Adam and is_plain and on_cpu

@@ -38,7 +38,7 @@ class SACBase(ActorCritic):
         super().setup_update()
         if self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
-            self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer, [self.log_ent_coef])
+            self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
@@ -73,7 +73,7 @@ class SACBase(ActorCritic):
     def actor_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss, and the mean log-probability of its actions, by which ``ent_coef`` is learnt."""
         actions, log_prob = self.action_and_log_prob(batch.obs, batch.noise)
-        value = self.aggregate_q_values(self.q_values(batch.obs, actions, frozen=True))
+        value = self.aggregate_q_values(self.q_values(batch.obs, actions))
         return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:

@@ -8,7 +8,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
-from rlher.algos.networks import apply_network, learnt_parameters
+from rlher.algos.networks import apply_network
 from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -35,7 +35,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def setup_update(self) -> None:
         """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
         super().setup_update()
-        self.target_actor_params = learnt_parameters(self.actor_target)
+        self.target_actor_params = list(self.actor_target.parameters())
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
@@ -72,7 +72,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Return the action penalty minus the value of the actor's actions."""
         actions = apply_network(self.actor.mu, self.features(self.actor, batch.obs), self.bf16)
         action_penalty = self.action_l2 * (actions**2).mean()
-        value = self.aggregate_q_values(self.q_values(batch.obs, actions, slice(0, 1), frozen=True))
+        value = self.aggregate_q_values(self.q_values(batch.obs, actions, n_critics=1))
         return action_penalty - value.mean(), {}
 
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:

@@ -180,6 +180,6 @@ def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
     transposed, updated = th.randn(3, 4).mT, []
     for gradient in (transposed, transposed.contiguous()):
         parameter = th.nn.Parameter(th.zeros(4, 3))
-        FusedOptimizer(th.optim.Adam([parameter]), [parameter]).step([gradient])
+        FusedOptimizer(th.optim.Adam([parameter])).step([gradient])
         updated.append(parameter)
     assert th.equal(*updated)
