@@ -4,11 +4,12 @@ The functions of :mod:`rlher.api` are imported on first use, so that ``import rl
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
-from rlher.core.current_folder import forbid_code_from_current_folder
-
-forbid_code_from_current_folder()  # here, because the current folder may change before the first use
+# Otherwise processes that start as `python -c`, as those of multiprocessing do, would search the current folder for
+# modules. It may be somebody else's run folder. A user's own modules get an explicit path, see rlher.core.user_code.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 if TYPE_CHECKING:
     from rlher.api import Run, agents, check, compare, load, make_env, plot, report, runs, train

@@ -18,7 +18,6 @@ SHELL_SAFE = re.compile(r"[\w./:@%+=,-]+")
 FILE_GROUPS = ("env", "recipe", "space")
 """Groups whose value may also be the path of a YAML file."""
 
-# `command` takes the program from the search path: TAB after ./rlher must not run a file of the current folder.
 # Names of files come from `complete -o default`, which quotes them; `compgen -o default` does not.
 BASH = """\
 _rlher() {

@@ -1,7 +1,6 @@
 """Corrections of simulators, with a section for each: workarounds for faults, and a faster step of Fetch.
 
-Other corrections are in :mod:`rlher.envs.highway_env_patch` (functions of highway-env) and
-:mod:`rlher.core.current_folder` (settings that are needed before the first import, such as GLFW's).
+Corrections of highway-env's functions are in :mod:`rlher.envs.highway_env_patch`.
 """
 
 import contextlib
@@ -52,7 +51,7 @@ def import_env_package(package: str) -> None:
 
 
 def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractContextManager[None]:
-    """Return a context in which to build an environment. In it, PyBullet does not read files of the current folder.
+    """Return a context in which to build an environment. In it, PyBullet prints nothing.
 
     :param package: package of the environment.
     :param kwargs: keyword arguments of the environment's constructor.
@@ -60,12 +59,12 @@ def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractCont
     """
     if kwargs.get("renderer") == "OpenGL" and not has_display():  # PyBullet would hang, or end the process
         raise UserError("env.kwargs.renderer=OpenGL needs a display; leave it out.")
-    return _in_pybullet_data() if package == "panda_gym" else contextlib.nullcontext()
+    return _silent_stdout() if package == "panda_gym" else contextlib.nullcontext()
 
 
 def correct_simulator(env: gym.Env) -> gym.Env:
     """Apply the corrections for MuJoCo, Fetch and Panda to an environment, and return it."""
-    if "mujoco" in sys.modules:  # by default it writes MUJOCO_LOG.TXT in the current folder, following links
+    if "mujoco" in sys.modules:  # by default it writes warnings into MUJOCO_LOG.TXT in the current folder
         sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
@@ -148,11 +147,8 @@ def use_offscreen_sdl() -> None:
 
 
 @contextlib.contextmanager
-def _in_pybullet_data() -> Iterator[None]:
-    """Let PyBullet find its own models, and discard the output of its C code, because rlher prints JSON to stdout.
-
-    PyBullet looks for models in the current folder first, and files there may come from somebody else.
-    """
+def _silent_stdout() -> Iterator[None]:
+    """Discard what PyBullet's C code writes to stdout, where rlher prints JSON."""
     libc = ctypes.CDLL(None)
     sys.stdout.flush()
     saved = os.dup(1)
@@ -160,8 +156,7 @@ def _in_pybullet_data() -> Iterator[None]:
     os.dup2(null, 1)
     os.close(null)
     try:
-        with contextlib.chdir(importlib.import_module("pybullet_data").getDataPath()):
-            yield
+        yield
     finally:
         libc.fflush(None)  # otherwise C's buffer would be written to the restored stdout
         os.dup2(saved, 1)

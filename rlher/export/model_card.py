@@ -51,7 +51,7 @@ def model_card(
         normalized=config.normalize.enabled,
         notes=notes,
         **files,
-        command="\n".join(read_commands(run.folder)),
+        command=read_commands(run.folder),
         versions=_versions(run),
         settings=dump_yaml(from_dotted_keys(param_values(config))),
     )

@@ -8,7 +8,6 @@ import argparse
 import importlib
 import io
 import json
-import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -37,7 +36,7 @@ def make_env(agent: dict[str, Any]) -> gym.Env:
         importlib.import_module(module)
     limit = agent["max_episode_steps"]
     env = gym.make(agent["env"], max_episode_steps=limit, disable_env_checker=True, **agent["kwargs"])
-    if "mujoco" in sys.modules:  # otherwise it writes to MUJOCO_LOG.TXT in the current folder, also through a link
+    if "mujoco" in sys.modules:  # otherwise it writes warnings into MUJOCO_LOG.TXT in the current folder
         sys.modules["mujoco"].set_mju_user_warning(print)
     for path, kwargs in agent["wrappers"]:
         env = _import(path)(env, **kwargs)
@@ -81,9 +80,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
     arguments = parser.parse_args()
     folder = Path(__file__).absolute().parent
-    sys.path.append(str(folder))  # copied modules lie there; Python leaves it out with PYTHONSAFEPATH
-    # Simulators look for files in the current folder, and start Python there. This one holds nothing else.
-    os.chdir(folder)
     agent = json.loads((folder / "agent.json").read_text())
     env = make_env(agent)
     successes = 0

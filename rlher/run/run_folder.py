@@ -20,7 +20,7 @@ from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.assignment import set_value, set_values
 from rlher.config.key import flatten_sections, param_values, validate
 from rlher.config.training import RunConfig
-from rlher.config.trust import is_signed, sign
+from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError, as_read_error, first_line
 from rlher.core.reading import dump_yaml, read_json_or_empty, read_text_or_empty, read_yaml
 from rlher.core.writing import as_write_error, display_path, write_json, write_text
@@ -135,14 +135,9 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return read_json_or_empty(folder / METADATA_FILE)
 
 
-def read_commands(folder: Path, signed: str = CONFIG_FILE) -> list[str]:
-    """Return the lines of ``command.txt``, or no lines if this user did not write the folder.
-
-    Users copy and run these lines, so lines from somebody else must not be shown.
-
-    :param signed: file in the folder whose signature shows that this user wrote the folder.
-    """
-    return read_text_or_empty(folder / COMMAND_FILE).splitlines() if is_signed(folder / signed) else []
+def read_commands(folder: Path) -> str:
+    """Return the content of ``command.txt``: the command line that started the run, and a line for each resume."""
+    return read_text_or_empty(folder / COMMAND_FILE)
 
 
 def create(resolved: RunConfig, config: RunConfig, command_line: str) -> RunFolder:

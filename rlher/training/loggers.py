@@ -4,7 +4,6 @@
 ``logger=<module>:<class>`` passes the same records on to a tracker: Weights & Biases, or a class of the user's.
 """
 
-import contextlib
 import hashlib
 import os
 from dataclasses import asdict
@@ -82,18 +81,15 @@ class WandbTracker:
         # The same for all parts of a run that is resumed, and another one if its folder is made again.
         started = read_metadata(run.folder).get("started")
         identity = hashlib.sha256(f"{folder} {started}".encode()).hexdigest()[:16]
-        # W&B reads files of the current folder, `wandb/settings` and `config-defaults.yaml`, of whoever made it.
-        with contextlib.chdir(Path(__file__).parent):
-            self._run = wandb.init(
-                project=os.environ.get("WANDB_PROJECT", "rlher"),
-                id=identity,
-                resume="allow",
-                name=f"{run.config.algo.label}/{run.folder.name}",
-                dir=folder,
-                config=asdict(run.config),
-                # Neither is needed, and git would run what the .git/config of the current folder names.
-                settings=wandb.Settings(console="off", quiet=True, disable_git=True, save_code=False),
-            )
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "rlher"),
+            id=identity,
+            resume="allow",
+            name=f"{run.config.algo.label}/{run.folder.name}",
+            dir=folder,
+            config=asdict(run.config),
+            settings=wandb.Settings(console="off", quiet=True),
+        )
         # Not W&B's own step: it drops what is logged for an earlier step, such as an evaluation that has just ended.
         self._run.define_metric("*", step_metric="timesteps")
 

@@ -13,7 +13,7 @@ from rlher.config.overrides import expand_overrides
 from rlher.config.training import ResumeConfig, RunConfig, values_kept_on_resume
 from rlher.config.trust import trusts_code
 from rlher.core.errors import UserError
-from rlher.core.reading import finite_float, read_text_or_empty, require_safe_to_write
+from rlher.core.reading import finite_float, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
 from rlher.run import lookup, run_folder
 from rlher.run.result import RunResult
@@ -134,11 +134,8 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
-    # Before the config is signed: commands that were written elsewhere become comments, because people copy commands.
-    recorded = read_text_or_empty(run.folder / COMMAND_FILE).splitlines()
-    earlier = read_commands(run.folder) or [f"# {line}" for line in recorded]
     run.write_config()
-    write_text(run.folder / COMMAND_FILE, "\n".join([*earlier, command_line, ""]))
+    write_text(run.folder / COMMAND_FILE, f"{read_commands(run.folder)}{command_line}\n")
     meta = read_metadata(run.folder)
     before = meta.get("resumed")
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -43,14 +43,6 @@ def test_words_and_their_completions(rlher, monkeypatch: pytest.MonkeyPatch, lin
     assert expected <= set(rlher("-sc", "query=bash").out.split())
 
 
-def test_a_program_in_the_current_folder_is_not_started(tmp_path: Path) -> None:
-    program = tmp_path / "rlher"
-    program.write_text("#!/bin/sh\ntouch pwned\n")
-    program.chmod(0o755)
-    assert complete_in_bash("./rlher tr", tmp_path) == "train\n"
-    assert not (tmp_path / "pwned").exists()
-
-
 @pytest.mark.parametrize("shell", ["fish", "zsh"])
 def test_other_shells_accept_the_script(shell: str) -> None:
     if shutil.which(shell) is None:

@@ -1,24 +1,19 @@
 """Run folders from untrusted sources: malicious names, and files of unlimited size; nothing in them is run as code."""
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 
-from rlher.config.environment import EnvConfig
-from rlher.config.trust import sign
 from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, read_yaml, require_safe_to_write
 from rlher.core.writing import display_path
-from rlher.envs.make import make_env
 from rlher.export import play
-from rlher.run.run_folder import read_commands, read_config
+from rlher.run.run_folder import read_config
 from tests.conftest import Make
 from tests.support.fuzzing.checks import time_limit
 from tests.support.fuzzing.workspace import TRAIN
@@ -58,7 +53,6 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     config = yaml.safe_load((untrusted / "config.yaml").read_text())
     config["env"]["name"] = MALICIOUS_NAMES[kind]
     (untrusted / "config.yaml").write_text(yaml.safe_dump(config))
-    (untrusted / "command.txt").write_text("curl evil\n")
     meta = json.loads((untrusted / "meta.json").read_text())
     meta |= {"python": "3\n```\n<script>hacked</script>", "git": {"commit": "<a><b>`\n---"}}
     (untrusted / "meta.json").write_text(json.dumps(meta))
@@ -67,16 +61,9 @@ def test_names_cannot_add_markup_to_a_model_card(rlher, untrusted: Path, kind: s
     _, front, body = Path("export/README.md").read_text().split("---\n", 2)
     assert yaml.safe_load(front)["library_name"] == "stable-baselines3"
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", body, flags=re.DOTALL | re.MULTILINE)
-    assert "curl evil" not in body, "a stranger's commands are not shown"
     assert "<" not in outside
     assert "```" not in outside
     assert re.findall("^#+ .*", outside, re.MULTILINE)[1:] == ["## Results", "## Usage", "## Training"]
-
-
-def test_commands_of_a_stranger_are_comments_after_a_resume(rlher, untrusted: Path) -> None:
-    (untrusted / "command.txt").write_text("rlher train env.modules=[evil]\n")
-    assert rlher("train", "--resume", str(untrusted), "more_timesteps=9").code == 0
-    assert (untrusted / "command.txt").read_text().startswith("# rlher train")
 
 
 def test_an_export_folder_that_is_a_link_is_refused(rlher, untrusted: Path, tmp_path: Path) -> None:
@@ -201,25 +188,6 @@ def test_a_path_that_is_not_utf_8_is_reported(rlher) -> None:
     assert "UTF-8" in done.err
 
 
-def test_simulators_use_no_files_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    mujoco = pytest.importorskip("mujoco")
-    (tmp_path / "MUJOCO_LOG.TXT").symlink_to(tmp_path / "elsewhere")
-    make_env(EnvConfig("FetchReach-v4")).close()
-    model = mujoco.MjModel.from_xml_string(
-        "<mujoco><worldbody><body><joint/><geom size='1'/></body></worldbody></mujoco>"
-    )
-    data = mujoco.MjData(model)
-    data.qpos[0] = math.nan
-    with pytest.warns(RuntimeWarning):
-        mujoco.mj_step(model, data)
-    assert not (tmp_path / "elsewhere").exists()
-    if find_spec("panda_gym"):
-        (tmp_path / "franka_panda").mkdir()
-        (tmp_path / "franka_panda/panda.urdf").write_text("<robot name='x'><link name='x'/></robot>")
-        make_env(EnvConfig("PandaReach-v3")).close()
-
-
 def test_no_job_writes_into_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job.log")
     with time_limit(SECONDS), pytest.raises(UserError):
@@ -238,11 +206,3 @@ def test_the_path_of_a_printed_command_is_no_flag(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     assert display_path(tmp_path / "--trust-code") == tmp_path / "--trust-code"
     assert display_path(tmp_path / "a" / "-b") == Path("a/-b")
-
-
-def test_only_own_commands_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "command.txt").write_text("rlher train seed=3\nrlher train --resume a\n")
-    (tmp_path / "config.yaml").write_text("seed: 3\n")
-    assert read_commands(tmp_path) == []
-    (tmp_path / "config.yaml").write_text(sign("seed: 3\n", tmp_path))
-    assert read_commands(tmp_path) == ["rlher train seed=3", "rlher train --resume a"]

@@ -109,15 +109,3 @@ def test_wandb_writes_into_the_run_folder(rlher, tmp_path: Path) -> None:
     for key in (b"eval/success_rate", b"train/loss", b"final/best.success_rate", b"n_sampled_goal"):
         assert key in content
     assert [path.name for path in tmp_path.iterdir()] == ["logs"], "nothing outside the run folder"
-
-
-@pytest.mark.slow
-def test_wandb_takes_no_settings_from_the_current_folder(rlher) -> None:
-    """They may name another server, which would be sent the user's key."""
-    wandb = pytest.importorskip("wandb")
-    Path("wandb").mkdir()
-    Path("wandb/settings").write_text("[default]\nbase_url = http://127.0.0.1:9\n")
-    os.mkfifo("config-defaults.yaml")
-    wandb.teardown()
-    assert rlher("train", *BITS, "logger=wandb").code == 0
-    assert "127.0.0.1" not in wandb.setup().settings.base_url
