@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
-from types import SimpleNamespace, UnionType
+from types import SimpleNamespace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
@@ -30,7 +30,7 @@ CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
 HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
-"""Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is a text."""
+"""Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is one text."""
 
 PLAIN = re.compile(r"(?!(true|false|null|inf|nan)$|[.]\d)[a-z_/.][\w./:+-]*", re.IGNORECASE | re.ASCII)
 """Texts that Hydra reads as text without quotes. Others may be a number or another value."""
@@ -89,12 +89,8 @@ def _expand_override(key: str, value: Any) -> dict[str, Any]:
 def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
     """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
 
-    How a text is read depends on its key:
-
-    - A text: as it is, unless it is quoted: ``title=a, b`` is one text. In a sweep, ``title=a,b`` has two values.
-    - A list, outside of a sweep: brackets may be left out, and entries that are texts need no quotes: ``by=algo,seed``.
-    - The name of a group: as it is, unless it may be a sweep: ``env=glob(Fetch*)``.
-    - All other values, quoted values and sweeps have Hydra's grammar.
+    Values have Hydra's grammar. Outside of a sweep there are two exceptions: the value of a key that takes text is the
+    text as it is, unless it is quoted (``title=a, b``), and the brackets of a list may be left out (``by=algo,seed``).
 
     :param field: field of the key, None if no config dataclass has the key.
     :param is_sweep: whether the command line has ``-m``.
@@ -102,24 +98,15 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     """
     if text.lower() == "null":
         return None
-    opening = text.lstrip()[:1]
-    is_quoted = opening in ("'", '"')
-    if field and takes_list(field) and not is_sweep and opening != "[":
-        if field.type == list[str] and not is_quoted:
-            return [entry.strip() for entry in text.split(",") if entry.strip()]
-        takes_mapping = isinstance(field.type, UnionType)  # algo.net_arch={pi: [64], qf: [64]}
-        if not (opening == "{" and takes_mapping):
-            text = f"[{text}]"
-    is_text, is_group = field is not None and takes_text(field), field is None and key in CONFIG_GROUPS
-    has_syntax = is_quoted if is_text and not is_sweep else HYDRA_SYNTAX.search(text)
-    if not has_syntax and (is_text or is_group or PLAIN.fullmatch(text)):
+    is_quoted = text.lstrip()[:1] in ("'", '"')
+    if field and takes_text(field) and not (HYDRA_SYNTAX.search(text) if is_sweep else is_quoted):
         return text
-    value = _parse_by_hydra(key, text, field)
-    # Hydra reads a\\b as a\b, and leaves blanks at the ends out.
-    return text if isinstance(value, str) and not HYDRA_SYNTAX.search(text) else value
+    value = text if PLAIN.fullmatch(text) else _parse_by_hydra(key, text)
+    is_list = field is not None and takes_list(field) and not is_sweep
+    return list(value) if is_list and isinstance(value, SweepValues) else value
 
 
-def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:
+def _parse_by_hydra(key: str, text: str) -> Any:
     """Return the value of ``key=text`` in Hydra's grammar.
 
     :raises UserError: the grammar does not allow the text, or a sweep in it is empty.
@@ -137,11 +124,8 @@ def _parse_by_hydra(key: str, text: str, field: Field | None) -> Any:
         texts = override.sweep_string_iterator()
         values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
     except OverrideParseException:
-        if not HYDRA_SYNTAX.search(text):  # such as env.kwargs.path=~/x
+        if not HYDRA_SYNTAX.search(text):  # such as ~/x, or a letter that is not ASCII
             return text
-        if field and field.type == list[Any]:
-            forms = f"{key}=[module:Class] or {key}=[{{module:Class: {{argument: value}}}}]"
-            raise UserError(f"{key}=... does not name classes; write {forms}.") from None
         why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
         raise UserError(f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\".") from None
     except (HydraException, ValueError, TypeError, RecursionError) as error:

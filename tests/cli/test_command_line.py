@@ -23,7 +23,7 @@ def test_flags_and_overrides_in_any_order() -> None:
     assert overrides_of("optimize", ["--space", "x.yaml"]) == {"space": "x.yaml"}
     assert overrides_of("enjoy", ["--no-deterministic"]) == {"deterministic": False}
     assert overrides_of("evaluate", ["2024_11", "--episodes", "3"]) == {"run": "2024_11", "episodes": 3}
-    assert overrides_of("plot", ["--by", "1e3,true", "a b"]) == {"runs": "a b", "by": ["1e3", "true"]}
+    assert overrides_of("plot", ["--by", "her,seed", "a b"]) == {"runs": "a b", "by": ["her", "seed"]}
     assert overrides_of("plot", ["--figsize", "[3.4,2.6]"]) == {"figsize": [3.4, 2.6]}
 
 
@@ -91,7 +91,7 @@ def test_a_word_may_be_longer_than_a_file_name() -> None:
         ("by='algo','seed'", ["algo", "seed"]),
         ("by= [algo, seed]", ["algo", "seed"]),
         ("figsize= [3, 4]", [3, 4]),
-        ("output=a (1).png,b.pdf", ["a (1).png", "b.pdf"]),
+        ("output='a (1).png',b.pdf", ["a (1).png", "b.pdf"]),
         ("figsize=3,4", [3, 4]),
         ("figsize=null", None),
     ],

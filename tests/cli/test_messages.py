@@ -19,7 +19,7 @@ MISTAKES = [
     (("train", "--sed", "3"), "did you mean '--seed'"),
     (("train", "--seed"), "--seed"),
     (("train", "recipe=nowhere.yaml"), "nowhere.yaml"),
-    (("check", "env.wrappers=[mine:Slow: {factor: 1}]"), "env.wrappers=[{module:Class: {argument: value}}]"),
+    (("check", "env.wrappers=[mine:Slow: {factor: 1}]"), "env.wrappers"),
     (("list", "foo"), "what='foo'"),
     (("train", "init_from=nowhere"), "nowhere"),
     (("train", "algo.target_q_bounds=7"), "algo.target_q_bounds"),
