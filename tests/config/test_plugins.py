@@ -85,6 +85,7 @@ def run(plugin: Path, *lines: str, first: str = "sys") -> tuple[list[str], str]:
     return done.stdout.split("\0")[:-1], done.stderr
 
 
+@pytest.mark.slow
 def test_plugin_adds_algorithm_environment_and_command(plugin: Path) -> None:
     words = "env=near total_timesteps=60 eval.freq=60 eval.episodes=1 eval.final_episodes=2 tensorboard=false"
     lines = ("list", "greet", "greet --help-all", f"train algo=mine {words} threads=1 algo.delta=2")

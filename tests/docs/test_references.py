@@ -119,6 +119,7 @@ def test_tests_exist() -> None:
     assert named <= found, named - found
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_all_yaml_files_and_packages(tmp_path) -> None:
     copy = shutil.copytree(ROOT, tmp_path / "copy", symlinks=True, ignore=shutil.ignore_patterns(".*", "logs", "tests"))
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, copy]

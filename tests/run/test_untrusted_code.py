@@ -86,6 +86,7 @@ def test_code_that_is_not_trusted_is_not_run(rlher, untrusted: Path, verb: str) 
     assert "evil" not in sys.modules
 
 
+@pytest.mark.slow
 def test_families_are_not_searched_in_the_current_folder(untrusted: Path) -> None:
     write_evil("panda_gym.py")
     change(untrusted, env={"id": "PandaReach-v9"})

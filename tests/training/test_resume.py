@@ -49,15 +49,12 @@ CASES = {
     "dqn, td_error, wrapped": "algo=dqn her.priority=td_error algo.buffer_size=70",
     "dqn, energy, wrapped": "algo=dqn her.priority=energy algo.buffer_size=70",
     "sac, 4 envs": "algo=sac n_envs=4 vec_env=dummy algo.learning_rate_schedule=linear algo.action_noise=0.1",
-    "tqc, not normalised": "algo=tqc normalize.enabled=false her.goal_selection_strategy=final",
-    "td3, every third step": "algo=td3 algo.train_freq=3 her.goal_selection_strategy=random",
+    "tqc, n steps": "algo=tqc normalize.enabled=false her.n_steps=3 her.goal_selection_strategy=final",
     "ddpg, noise": "algo=ddpg algo.action_noise=0.1 algo.random_action=0.3 algo.random_action_hold=3",
-    "td3, rounds": "algo=td3 algo.train_freq=10 algo.gradient_steps=4 algo.target_policy_noise_schedule=linear",
-    "sac, n steps": "algo=sac her.n_steps=3 her.goal_selection_strategy=episode",
-    "sac, mix": "algo=sac her=mix",
-    "sac, no overlap": "algo=sac engine.overlap=false",
+    "td3, rounds": "algo=td3 algo.train_freq=10 algo.gradient_steps=4 algo.target_policy_noise_schedule=linear"
+    " her.goal_selection_strategy=random",
+    "sac, no overlap": "algo=sac her=mix engine.overlap=false",
     "sac, environment in a process": "algo=sac vec_env=subproc",
-    "dqn, no hindsight": "algo=dqn her.n_sampled_goal=0",
     "ddpg, demonstrations": f"algo=ddpg n_envs=2 vec_env=dummy demos={DEMOS} demos.bc_weight=1",
     "dqn, demonstrations, wrapped": f"algo=dqn demos={DEMOS} her.priority=td_error algo.buffer_size=70"
     " her.goal_selection_strategy=random",
@@ -95,7 +92,7 @@ def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
         assert differences(folder, Path(f"{steps}/{folder}")) == []
 
 
-INTERRUPTED = ["sac, 4 envs", "sac, no overlap", "td3, rounds", "ddpg, noise", "dqn, demonstrations, wrapped"]
+INTERRUPTED = ["sac, 4 envs", "sac, no overlap", "dqn, demonstrations, wrapped"]
 
 
 @pytest.mark.parametrize("case", slow_except(["sac, 4 envs", "sac, no overlap"], INTERRUPTED))
@@ -484,7 +481,8 @@ def test_a_run_without_valid_checkpoints_starts_from_step_0(rlher, at_step, stop
 
 def test_a_finished_run_is_refused_but_can_be_extended(rlher) -> None:
     """An extended run equals a longer one."""
-    folder, shorter = folder_of("td3"), (*words("td3, every third step"), "total_timesteps=100")
+    shorter = (*RUN, "algo=td3", "algo.train_freq=3", "env.kwargs.continuous=true", "total_timesteps=100")
+    folder = folder_of("td3")
     assert rlher("train", *shorter).code == 0
     assert rlher("train", "--resume", str(folder)).code == 2
     assert rlher("train", "--resume", "more_timesteps=1", "logger=fractions:Fraction").code == 2
