@@ -126,7 +126,7 @@ def _by_dotted_name(hyperparameters: Mapping[str, Any]) -> Iterator[tuple[str, A
 
 
 def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a YAML file of RL Zoo, with SB3's defaults for missing values.
+    """Return the values of a YAML file of RL Zoo that are not given, with SB3's defaults for missing values.
 
     :param overrides: overrides of the command line. They choose algorithm and environment, and may trust the file.
     :raises UserError: the file cannot be read, has no entry for the environment, or names code that is not trusted; or
@@ -149,7 +149,9 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
         defaults = {name: value for name, value in sb3_defaults.items() if name in names}
     values = {str(name): parse_python_literal(value) for name, value in entry.items()}
     require_trusted_code(path, expand_overrides(to_config_keys(values)), trusts_code(overrides))
-    return {"recipe": None, "normalize.enabled": False, **to_config_keys(defaults | values)}
+    in_file = {"recipe": None, "normalize.enabled": False, **to_config_keys(defaults | values)}
+    given = expand_overrides(overrides)  # her=off sets her.n_sampled_goal, too
+    return {key: value for key, value in in_file.items() if key not in given}
 
 
 def parse_python_literal(text: Any) -> Any:

@@ -101,6 +101,7 @@ def test_a_yaml_file_of_rl_zoo_is_read(rlher, tmp_path: Path) -> None:
     assert config["algo"]["batch_size"] == 64
     assert config["her"]["n_sampled_goal"] == 8
     assert config["normalize"]["enabled"]
+    assert yaml.safe_load(rlher(*line, "her=off", "--cfg", "job").out)["her"]["n_sampled_goal"] == 0
     assert "--conf-file her.yml" in rlher(*line[:-2], "--recipe", "her.yml").err
     assert rlher(*line[:-1], "missing.yml").code == 2
     assert rlher("train", *line[2:], "--cfg", "job").code == 2, "the defaults are those of an algorithm"
