@@ -241,10 +241,7 @@ def train(
     if not progress:
         arguments["progress"] = False
     overrides = _overrides({name: value for name, value in arguments.items() if value is not None})
-    further = _overrides(keys)
-    if twice := overrides.keys() & further.keys():
-        raise UserError(f"{min(twice)} is given twice; leave one out.")
-    overrides |= further
+    overrides |= _overrides(keys)
     if not {"algo", "env"} <= overrides.keys():
         raise UserError('name algorithm and environment, as in rlher.train("sac", "FetchReach-v4").')
     module = registering_module(overrides["env"])

@@ -70,6 +70,8 @@ class CommandLine(NamedTuple):
 def parse(name: str, argv: Sequence[str]) -> CommandLine:
     """Parse the words after the name of a command. They may come in any order.
 
+    A flag overrides a word ``key=value``, and a later word an earlier one.
+
     :raises UserError: a flag is unknown or has no value, a word is no flag, override or run, or a file is invalid.
     """
     command = COMMANDS[name]
@@ -93,7 +95,6 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
         flag_values[key] = parse_value(key, value, field, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command, is_sweep)
 
-    _require_distinct_keys(word_values, flag_values, hyperparameters)
     overrides = word_values | flag_values | hyperparameters
     if not is_sweep:
         _require_single_values(command, overrides)
@@ -131,10 +132,6 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
         field = command.keys.get(SHORT_KEYS.get(key, key))
-        if field is None and key not in command.groups:
-            owners = [owner for owner, other in COMMANDS.items() if key in other.keys]
-            if owners:
-                raise UserError(f"rlher {command.name} has no key {key!r}: it is a key of rlher {', '.join(owners)}.")
         return {key: parse_value(key, text, field, is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
@@ -167,16 +164,6 @@ def _parser(command: Command) -> _Parser:
     if "algo" in command.groups:
         rl_zoo.add_flags(parser)
     return parser
-
-
-def _require_distinct_keys(*sources: Mapping[str, Any]) -> None:
-    """Raise UserError if a word and a flag set the same key, or if a key and its short form are both set.
-
-    If several words set a key, the last word counts, as in Hydra.
-    """
-    keys = [SHORT_KEYS.get(key, key) for overrides in sources for key in overrides]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise UserError(f"{twice[0]} is given twice; leave one out.")
 
 
 def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> None:

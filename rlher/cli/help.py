@@ -1,15 +1,12 @@
 """The texts of ``rlher --help`` and of a command's ``--help`` and ``--help-all``."""
 
 import textwrap
-from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
-from rlher.cli.command_line import parse
 from rlher.cli.commands import COMMANDS, Command
-from rlher.config.compose import compose
-from rlher.config.key import default_of, iter_keys, rules_of, takes_list
+from rlher.config.key import default_of, rules_of, takes_list
 from rlher.config.overrides import names_in_group, override_text
 from rlher.core.console import output_width
 
@@ -52,14 +49,11 @@ def program_help() -> str:
     return "\n".join(lines)
 
 
-def command_help(command: Command, argv: Sequence[str] = ()) -> str:
+def command_help(command: Command, with_keys: bool = False) -> str:
     """Return the text of ``rlher <command> --help``: flags with text, default and choices.
 
-    With ``--help-all``, groups are listed with their choices, and keys with text, default and choices as well.
-
-    :param argv: the other words of the command line. ``algo=`` and ``env=`` among them add keys and defaults.
+    :param with_keys: list also groups with their choices, and the keys of all algorithms (``--help-all``).
     """
-    with_keys = "--help-all" in argv
     lines = [f"rlher {command.name}: {command.summary}", ""]
     lines += [f"usage: rlher {command.name}{_usage(command.positional)} [flags] [key=value ...]", ""]
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
@@ -73,9 +67,8 @@ def command_help(command: Command, argv: Sequence[str] = ()) -> str:
             names = [*OTHER_VALUES.get(group, ()), *names_in_group(group)]
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys:
-        lines += ["", "keys with their defaults, before any recipe (`--help-all algo=td3 env=FetchPush-v4`: others):"]
-        for key, field, value in iter_keys(_config_for_help(command, argv)):
-            lines.append(_key_entry(key, 34, field, value))
+        lines += ["", "keys of all algorithms (`--cfg job` prints the values for one algorithm and environment):"]
+        lines += [_key_entry(key, 34, field, default_of(field)) for key, field in command.keys.items()]
     return "\n".join([*lines, "", f"{SWEEP_FLAG if command.sweep else ''}{OTHER_FLAGS}"])
 
 
@@ -103,17 +96,3 @@ def _entry(name: str, size: int, text: str) -> str:
     width = max(output_width(), len(head) + MIN_TEXT_WIDTH)
     options: Any = {"break_long_words": False, "break_on_hyphens": False}
     return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), **options)
-
-
-def _config_for_help(command: Command, argv: Sequence[str]) -> Any:
-    """Return the default config of a command, with the algorithm and environment chosen on the command line.
-
-    :raises UserError: the command line is invalid.
-    """
-    line = parse(command.name, [word for word in argv if word not in HELP_FLAGS])
-    overrides = {key: value for key, value in line.combinations()[0].items() if key in command.groups}
-    if "recipe" in command.groups:
-        overrides["recipe"] = None
-    if "trust_code" in command.keys:
-        overrides["trust_code"] = True  # help shows an environment's file, but runs no code of it
-    return compose(command.schema, overrides)

@@ -69,7 +69,7 @@ def dispatch(argv: list[str]) -> int:
         raise UserError(f"there is no command {name!r}{did_you_mean(name, COMMANDS)}; commands: {', '.join(COMMANDS)}.")
     command = COMMANDS[name]
     if not set(HELP_FLAGS).isdisjoint(words):
-        print(command_help(command, words))
+        print(command_help(command, "--help-all" in words))
         return 0
     if name == "train" and not words:  # the user more likely wants help than a default run
         print(command_help(command))

@@ -63,17 +63,10 @@ def _type_of(node: Any, annotation: Any, name: str) -> Any:
 
 
 def _hint(config: Any, key: str) -> str:
-    """Return a hint for an unknown key: the algorithms that have the key, or the most similar keys; else ``""``."""
-    keys = values_by_key(config)
-    if key.startswith("env.") and "env" in keys:  # as in `rlher collect`
-        return "; add env=<id>, or leave it out"
+    """Return a hint for an unknown key: the algorithms that have the key, or else the most similar keys."""
     if owners := algorithms_with_key(key):
         return f": it is a key of algo={', algo='.join(owners)}"
-    section, dot, name = key.rpartition(".")
-    receiver = {"env": "the environment itself", "algo": "an algorithm of your own"}.get(section)
-    argument = f"; an argument of {receiver} is {section}.kwargs.{name}" if receiver else ""
-    names = [known.removeprefix(section + dot) for known in keys if known.startswith(section + dot)]
-    return f"{did_you_mean(name, names, section + dot)}{argument}"
+    return did_you_mean(key, values_by_key(config))
 
 
 def _convert(value: Any, annotation: Any) -> Any:

@@ -74,13 +74,13 @@ def _env_config(name: str, trust_code: bool) -> EnvConfig:
 def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     """Set the values of a recipe in a config.
 
-    :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that belongs on
-        the command line, or names code that is not trusted.
+    :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that is no
+        parameter, or names code that is not trusted.
     """
-    refused = [key for key, field, _ in iter_keys(config) if rules_of(field).command_line_only]
+    settings = [key for key, field, _ in iter_keys(config) if not rules_of(field).is_param]  # such as trust_code
     recipe = dict(flatten_sections(config, _read_recipe(name)))
-    if wrong := [key for key in recipe if key in refused]:  # a file must not set trust_code
-        raise UserError(f"recipe {name} sets {wrong[0]}, which belongs on the command line; remove the key.")
+    if wrong := [key for key in recipe if key in settings]:
+        raise UserError(f"recipe {name} sets {wrong[0]}, which is no parameter; give the key on the command line.")
     if is_yaml_path(name):
         require_trusted_code(Path(name), recipe, trust_code)
     try:

@@ -24,7 +24,7 @@ class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
     id: str = param("", "registered id, as for gymnasium.make")
-    name: str = param("", "name in the path of the run folder; empty: the id", not_written_to_recipe=True)
+    name: str = param("", "name in the path of the run folder; empty: the id")
     description: str = setting("", "one line for `rlher list envs`")
     actions: str | None = setting(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
     modules: list[str] = param([], "modules to import first, which register environments", may_name_code=True)

@@ -47,7 +47,7 @@ class HerConfig:
 class DemosConfig:
     """Demonstrations: episodes of a dataset that stay in the replay buffer, and that the actor may clone."""
 
-    path: str | None = param(None, "folder, or name in Minari's folder; short: demos=", not_written_to_recipe=True)
+    path: str | None = param(None, "folder, or name in Minari's folder; short: demos=")
     fraction: float = param(0.125, "share of each batch from demonstrations", low=0.01, high=0.99)
     bc_weight: float = param(0.0, "weight of the cloning loss in the actor's loss", low=0)
     q_filter: bool = param(True, "clone only actions that the critic prefers to the actor's own")

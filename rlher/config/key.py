@@ -11,9 +11,6 @@ from typing import Any, Literal, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
 
-Exemption = Literal["pooled", "changeable_on_resume", "not_written_to_recipe"]
-"""The :class:`KeyRules` that exempt a parameter from a comparison."""
-
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's seeds are below 2**32, so 294 million seeds are left to count up from this one."""
 
@@ -33,10 +30,8 @@ class KeyRules:
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
-    :param command_line_only: a recipe file must not set the key.
     :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
-    :param not_written_to_recipe: ``rlher optimize`` does not write the parameter into its recipe.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
         algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
         argument of another name from the value.
@@ -50,10 +45,8 @@ class KeyRules:
     choices: tuple[str, ...] = ()
     positional: bool = False
     may_name_code: bool = False
-    command_line_only: bool = False
     pooled: bool = False
     changeable_on_resume: bool = False
-    not_written_to_recipe: bool = False
     to: Literal["constructor", "policy", "builder"] = "constructor"
 
 
@@ -151,16 +144,15 @@ def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
     return {key: field for key, field, _ in iter_keys(schema(), prefix)}
 
 
-def param_values(config: Any, without: Exemption | None = None) -> dict[str, Any]:
+def param_values(config: Any) -> dict[str, Any]:
     """Return the values of all parameters by dotted key, see :func:`param`.
 
-    :param without: leave out the parameters that have this rule.
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
         key: json.loads(json.dumps(value, default=str))
         for key, field, value in iter_keys(config)
-        if rules_of(field).is_param and not (without and getattr(rules_of(field), without))
+        if rules_of(field).is_param
     }
 
 

@@ -48,7 +48,7 @@ class EvalConfig:
     final_episodes: int = param(
         100, "episodes of the final evaluation, on other seeds", low=1, pooled=True, changeable_on_resume=True
     )
-    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, pooled=True, not_written_to_recipe=True)
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, pooled=True)
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -62,9 +62,7 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = param(
-        10_000, "steps between checkpoints; null: no checkpoints", low=1, pooled=True, not_written_to_recipe=True
-    )
+    freq: int | None = param(10_000, "steps between checkpoints; null: no checkpoints", low=1, pooled=True)
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
@@ -77,7 +75,7 @@ class RunConfig:
     her: HerConfig = field(default_factory=HerConfig)
     demos: DemosConfig = field(default_factory=DemosConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, pooled=True, not_written_to_recipe=True)
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, pooled=True)
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
@@ -95,20 +93,16 @@ class RunConfig:
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    recipe: str | None = setting(
-        None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>", command_line_only=True
-    )
-    init_from: str | None = param(None, "run folder or model file to start from", not_written_to_recipe=True)
+    recipe: str | None = setting(None, "name in hyperparams/ or YAML file; null: none; default: <algo>-<env>")
+    init_from: str | None = param(None, "run folder or model file to start from")
     callbacks: list[Any] = param(
         [],
         "SB3's callbacks: module:Class or {module:Class: {argument: value}}",
         changeable_on_resume=True,
         may_name_code=True,
     )
-    trust_code: bool = setting(
-        False, "run code that a recipe, environment or config.yaml of somebody else names", command_line_only=True
-    )
-    logs: str = setting("logs", "folder of all runs", command_line_only=True)
+    trust_code: bool = setting(False, "run code that a recipe, environment or config.yaml of somebody else names")
+    logs: str = setting("logs", "folder of all runs")
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
@@ -156,7 +150,7 @@ class TrainConfig(RunConfig):
 
     workers: int = setting(1, "worker processes; rlher train uses them with -m, for runs side by side", low=1)
     launcher: str = setting("local", "workers: local processes or tasks of a Ray cluster", choices=("local", "ray"))
-    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one", command_line_only=True)
+    ray_address: str | None = setting(None, "host:port of a Ray cluster; null: a local one")
 
     def for_single_run(self) -> RunConfig:
         """Return the config of a training run that is not part of a sweep.
@@ -199,4 +193,6 @@ def fields_that_name_code() -> Mapping[str, Field]:
 
 def values_kept_on_resume(config: RunConfig) -> dict[str, Any]:
     """Return the values that a resumed run keeps, by dotted key."""
-    return {**param_values(config, without="changeable_on_resume"), "recipe": config.recipe}
+    fields = all_run_fields()
+    kept = {key: value for key, value in param_values(config).items() if not rules_of(fields[key]).changeable_on_resume}
+    return {**kept, "recipe": config.recipe}

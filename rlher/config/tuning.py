@@ -27,9 +27,7 @@ class OptimizeConfig(TrainConfig):
     sampler: str = setting("tpe", "Optuna sampler", choices=("tpe", "random"))
     pruner: str = setting("median", "Optuna pruner; it stops bad trials", choices=("median", "hyperband", "none"))
     study_name: str | None = setting(None, "name of the study; null: from algorithm, environment and space")
-    storage: str | None = setting(
-        None, "sqlite:///..., postgresql://...; null: a file, study.db", command_line_only=True
-    )
+    storage: str | None = setting(None, "sqlite:///..., postgresql://...; null: a file, study.db")
     heartbeat: int = setting(
         30, "seconds between heartbeats of a command; its trials run again after two without one", low=1
     )

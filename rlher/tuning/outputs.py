@@ -140,6 +140,10 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
 # ------------------------------------------------------------------------------------------- best.yaml
 
 
+NOT_IN_RECIPE = {"seed", "eval.seed", "checkpoint.freq", "env.name", "demos.path", "init_from"}
+"""Parameters that a recipe does not hold, because they name places or do not belong to the task."""
+
+
 def recipe_text(config: RunConfig, comments: list[str]) -> str:
     """Return a recipe with the values that differ from the defaults of the algorithm and the environment.
 
@@ -148,7 +152,7 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
     name = config.env.label
     env = read_env_config(name) if name in conf_files("env") else EnvConfig(id=config.env.id)
     defaults = values_by_key(replace(config.defaults(), env=env))
-    values = param_values(config, without="not_written_to_recipe")
+    values = {key: value for key, value in param_values(config).items() if key not in NOT_IN_RECIPE}
     tuned = {key: value for key, value in values.items() if value != defaults[key]}
     # A name may contain a newline. The text after it would become a key of a signed file.
     head = "".join(f"# {escape_control(line)}\n" for line in comments)

@@ -180,15 +180,6 @@ def test_kept_runs_can_be_loaded(folder: Path) -> None:
     assert len(run.curves())
 
 
-@pytest.mark.parametrize("mistake", [{"algo": "td3"}, {"env": "FetchReach-v4"}])
-def test_what_is_given_twice_is_refused(mistake: dict) -> None:
-    with pytest.raises(UserError, match="twice"):
-        rlher.train("dqn", "BitFlipping-v0", **mistake)
-    for incomplete in ({"algo": "dqn"}, {"env": "BitFlipping-v0"}, {"algo": "nothing", "env": "BitFlipping-v0"}):
-        with pytest.raises(UserError):
-            rlher.train(**incomplete)
-
-
 @pytest.mark.parametrize("her", [False, "off"])
 def test_no_hindsight_by_any_word(run: rlher.Run, her: Any) -> None:
     keys = {"env": {"kwargs": {"n_bits": 4}}, "init_from": run, "progress": False, **TINY}

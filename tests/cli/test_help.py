@@ -24,13 +24,8 @@ def test_train_without_words_shows_examples(rlher, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_help_lists_the_keys_of_the_typed_algorithm_and_environment(rlher) -> None:
+def test_help_lists_the_keys_of_all_algorithms(rlher) -> None:
     assert rlher("plot", "--by", "algo", "--help").code == 0
     assert rlher("export", "FetchReach-v4", "--help").code == 0, "a run of this environment"
-    assert "algo.policy_delay " in rlher("train", "--help-all", "--algo", "td3").out
-    shown = rlher("train", "--help-all", "algo=td3", "env=BitFlipping-v0").out
-    assert "algo.policy_delay " in shown
-    assert "n_bits: 15" in next(line for line in shown.splitlines() if "env.kwargs " in line)
-    assert "algo.action_noise" in shown
-    assert "(0.2)" in next(line for line in shown.splitlines() if "algo.action_noise" in line), "as its YAML has it"
-    assert "algo.policy_delay" not in rlher("train", "--help-all", "algo=dqn", "env=BitFlipping-v0", "--no-json").out
+    shown = rlher("train", "--help-all", "env=nowhere").out
+    assert {"algo.policy_delay", "algo.ent_coef", "env.kwargs"} <= set(shown.split())

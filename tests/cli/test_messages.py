@@ -11,7 +11,6 @@ MISTAKES = [
     (("train", "env=parkin-v0"), "parking-v0"),
     (("train", "her=fianl"), "'final'"),
     (("train", "algo.learn_rate=3"), "'algo.learning_rate'"),
-    (("train", "algo.beta=0.5"), "algo.kwargs.beta"),
     (("train", "n_sampled_goal=3"), "'her.n_sampled_goal'"),
     (("train", "algo=td3", "algo.ent_coef=1"), "'algo.ent_coef'"),
     (("train", "seed=1,2"), "-m"),
