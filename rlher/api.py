@@ -110,8 +110,7 @@ class Run:
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
         """Watch the agent in a window, or film it, and print the outcome of each episode, as ``rlher enjoy`` does.
 
-        Return the path of the video, None if there was a window or the video could not be recorded. In a notebook,
-        ``IPython.display.Image`` shows a GIF.
+        Return the path of the video, None if there was a window. In a notebook, ``IPython.display.Image`` shows a GIF.
 
         :param video: file to write, .mp4 or .gif; None: a window, or ``<run>/enjoy.mp4`` without a display.
         :param keys: the command's: ``episodes=2``, ``grid="2x1"``, ``width=480``, ``seed=0``, ….

@@ -153,10 +153,10 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
     print(json.dumps(summary) if config.json else format_summary(summary))
 
 
-def enjoy(config: command_keys.EnjoyConfig) -> int:
+def enjoy(config: command_keys.EnjoyConfig) -> None:
     """Watch a run's agent, a controller or demonstrations, in a window or as a video.
 
-    :return: exit code: 0, or 1 if ``video`` was given and could not be recorded.
+    :raises UserError: there is nothing to play, or no renderer.
     """
     from rlher.playing.enjoy import watch
 
@@ -165,7 +165,6 @@ def enjoy(config: command_keys.EnjoyConfig) -> int:
         print(json.dumps(result))
     if video:
         print_note(f"video: {display_path(video.absolute())}")
-    return EXIT_FAILED if config.video and not video else 0
 
 
 def collect(config: command_keys.CollectConfig) -> int:

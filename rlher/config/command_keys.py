@@ -11,7 +11,7 @@ from rlher.config.key import MAX_SEED, setting, with_default
 class ModelChoiceConfig:
     """Keys that choose a run and one of its models."""
 
-    run: str | None = setting(None, "run folder, model file, or (enjoy) dataset; null: newest run", positional=True)
+    run: str | None = setting(None, "run folder, or (enjoy) dataset; null: newest run", positional=True)
     logs: str = setting("logs", "folder of all runs")
     model: str = setting("auto", "model of the run: best, last, or steps of eval.keep_models; auto: best or last")
     json: bool = setting(False, "print the result as JSON on stdout")

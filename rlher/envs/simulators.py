@@ -1,4 +1,4 @@
-"""Corrections of simulators, with a section for each: workarounds for faults, and a faster step of Fetch.
+"""Corrections of simulators, with a section for each: workarounds for faults.
 
 Corrections of highway-env's functions are in :mod:`rlher.envs.highway_env_patch`.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.core.errors import UserError, first_line
+from rlher.core.errors import UserError
 from rlher.core.machine import has_display
 
 MUJOCO_OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
@@ -32,18 +32,9 @@ def import_env_package(package: str) -> None:
     """Import a package that registers environments; suppress the release notices that it prints to stderr.
 
     :raises ImportError: the package is not installed, or its installation is broken.
-    :raises UserError: MUJOCO_GL names a backend that does not work. MuJoCo loads its OpenGL library on import.
     """
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            importlib.import_module(package)
-    except Exception as error:
-        wanted = os.environ.get("MUJOCO_GL")
-        if not wanted or isinstance(error, ModuleNotFoundError):
-            raise
-        raise UserError(
-            f"{package} cannot be imported, because MUJOCO_GL={wanted} does not work here ({error}); unset it."
-        ) from error
+    with contextlib.redirect_stderr(io.StringIO()):
+        importlib.import_module(package)
     if package == "highway_env":
         from rlher.envs.highway_env_patch import patch_highway_env
 
@@ -63,14 +54,12 @@ def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractCont
 
 
 def correct_simulator(env: gym.Env) -> gym.Env:
-    """Apply the corrections for MuJoCo, Fetch and Panda to an environment, and return it."""
+    """Apply the corrections for MuJoCo and Panda to an environment, and return it."""
     if "mujoco" in sys.modules:  # by default it writes warnings into MUJOCO_LOG.TXT in the current folder
         sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
         return SeededResets(env)
-    if module.startswith("gymnasium_robotics.envs.fetch."):
-        _read_fingers_only(env.unwrapped)
     return env
 
 
@@ -99,39 +88,18 @@ def choose_mujoco_renderer() -> None:
 
     By default MuJoCo tries to open a GLFW window first. Without a display, this ends the process.
 
-    :raises UserError: no backend is installed, or it does not work. The message says what to do.
+    :raises UserError: no backend is installed. The message says what to do.
     """
-    requested = os.environ.get("MUJOCO_GL")
-    keeps_request = has_display() if requested == "glfw" else bool(requested)
-    if "mujoco" not in sys.modules or sys.platform != "linux" or keeps_request:
+    if "mujoco" not in sys.modules or sys.platform != "linux" or os.environ.get("MUJOCO_GL"):
         return
-    for backend, library in MUJOCO_OFFSCREEN.items():
-        if find_library(library):
-            try:
-                importlib.import_module(f"mujoco.{backend}")
-            except Exception as error:
-                reason = f"MuJoCo cannot render with {backend} ({first_line(error)})"
-                raise UserError(f"{reason}; set MUJOCO_GL to another backend, egl, osmesa or glfw.") from error
-            os.environ["MUJOCO_GL"] = backend
-            return
-    if not has_display():
+    installed = [backend for backend, library in MUJOCO_OFFSCREEN.items() if find_library(library)]
+    if installed:
+        os.environ["MUJOCO_GL"] = installed[0]
+    elif not has_display():
         raise UserError(
             "MuJoCo has no renderer here. Install one, on Debian with `apt-get install libegl1 libgl1-mesa-dri` (EGL) "
             "or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
         )
-
-
-# ---------------------------------------------------------------------------------------------------------------- Fetch
-
-
-def _read_fingers_only(fetch: Any) -> None:
-    """Let a Fetch environment read only the two finger joints, because it uses no others.
-
-    By default it reads all 15 joints of the robot by name, which takes a fifth of the time of a step
-    (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
-    """
-    names = fetch._model_names
-    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
 
 
 # ---------------------------------------------------------------------------------------------------- SDL (highway-env)

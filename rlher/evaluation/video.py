@@ -16,8 +16,7 @@ import numpy as np
 from PIL import Image
 
 from rlher.config.environment import EnvConfig
-from rlher.core.console import warn
-from rlher.core.errors import UserError, describe_error, first_line
+from rlher.core.errors import UserError, as_run_error, first_line
 from rlher.core.writing import output_file
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.evaluation.captions import add_caption, distance_text
@@ -61,13 +60,12 @@ def parse_grid(text: str) -> Grid | None:
 class VideoRecorder:
     """An ``on_step`` callback of :func:`rlher.evaluation.rollout.play_episodes` that renders each step.
 
-    If rendering fails it warns once and records nothing more. Made by :func:`record_video`.
+    Made by :func:`record_video`.
 
     :param width: width of the picture of an episode, in pixels.
     """
 
     def __init__(self, env: gym.Env, width: int) -> None:
-        self.failed = False
         self.pictures: list[list[bytes]] = []
         """The pictures of each episode, compressed, so that long episodes do not fill the memory."""
         self.shape = (0, 0, 3)
@@ -76,18 +74,15 @@ class VideoRecorder:
         self._width = width
 
     def __call__(self, episode: Episode, observation: Observation, is_over: bool) -> None:
-        """Render a picture. The picture after a reset begins a new episode."""
-        if self.failed:
-            return
+        """Render a picture. The picture after a reset begins a new episode.
+
+        :raises UserError: there is no renderer.
+        :raises RunError: the environment's renderer failed.
+        """
         if episode.length == 0:
             self.pictures.append([])
-        try:
+        with as_run_error("rendering"):
             picture = self._render(episode, observation, is_over)
-        except Exception as error:  # every renderer fails with exceptions of its own
-            self.failed = True
-            reason = str(error) if isinstance(error, UserError) else f"rendering failed with {describe_error(error)}."
-            warn(f"no video: {reason}")
-            return
         self.shape = picture.shape
         self.pictures[-1].append(zlib.compress(picture.tobytes(), 1))
 
@@ -111,7 +106,7 @@ def record_video(
     grid: Grid | None = None,
     width: int | None = None,
 ) -> Iterator[VideoRecorder]:
-    """Record episodes that are played in the block; there is no file if nothing could be rendered.
+    """Record episodes that are played in the block.
 
     :param path: file to write, .mp4 or .gif.
     :param env: environment with the render mode ``"rgb_array"``.
@@ -126,9 +121,8 @@ def record_video(
     width = width or min(TILE_WIDTH * columns + gaps, MAX_WIDTH)
     recorder = VideoRecorder(env, max((width - gaps) // columns, 1))
     yield recorder
-    if recorder.pictures and not recorder.failed:
-        fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
-        _write_pages(path, recorder, (columns, rows), fps)
+    fps = (env.metadata.get("render_fps") or 30) / config.action_repeat  # a picture for each action
+    _write_pages(path, recorder, (columns, rows), fps)
 
 
 def _write_pages(path: Path, recorder: VideoRecorder, grid: Grid, fps: float) -> None:

@@ -21,8 +21,9 @@ DEFAULT_EPISODES = 6
 def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
     """Play episodes, show or record them, and print the outcome of each as soon as it has ended, unless ``json``.
 
-    :return: what ``rlher enjoy --json`` prints; and the video, None if there was a window or nothing was recorded.
-    :raises UserError: the run, model, controller, environment or dataset does not exist, or a key is invalid.
+    :return: what ``rlher enjoy --json`` prints; and the video, None if there was a window.
+    :raises UserError: the run, model, controller, environment, dataset or renderer does not exist, or a key is invalid.
+    :raises RunError: the environment failed, or its renderer.
     """
     if config.video:
         require_video_suffix(Path(config.video))
@@ -43,5 +44,4 @@ def watch(config: EnjoyConfig) -> tuple[dict[str, Any], Path | None]:
                 outcomes.append(asdict(episode))
                 if not config.json:
                     print(f"episode {len(outcomes)}: {episode}", flush=True)
-    video = path if recorder and not recorder.failed else None
-    return {**source.identity, "episodes": outcomes}, video
+    return {**source.identity, "episodes": outcomes}, None if window else path

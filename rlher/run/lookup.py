@@ -43,42 +43,21 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
 
 
 def find_run_and_model(config: ModelChoiceConfig, agent: str | None = None) -> tuple[RunFolder, str]:
-    """Return the run folder and the model that the keys ``run`` and ``model`` name. ``run`` may be a model file.
+    """Return the run folder and the model that the keys ``run`` and ``model`` name.
 
     :param agent: name of a pretrained agent, in place of ``run``.
     :return: the run folder, and the model as :meth:`RunFolder.resolve_model_name` returns it.
     :raises UserError: there is no such run, agent or model, or the config names code that is not trusted.
     """
-    name, model = config.run, config.model
-    if agent:
-        name = str(pretrained_agent_folder(agent))
-    elif name and name.endswith(".zip") and not Path(name).is_dir():
-        file = Path(name)
-        folder = file.parent.parent if file.parent.name == "models" else file.parent
-        if not file.is_file() or not (folder / CONFIG_FILE).exists():
-            raise UserError(
-                f"{name} is not a model of a run; load models from elsewhere in Python with Stable-Baselines3, and "
-                "evaluate them in rlher.make_env(<environment>)."
-            )
-        name, file_model = str(folder), file.stem.removesuffix("_model")
-        if model not in ("auto", file_model):
-            raise UserError(f"{file} is a model already; leave model={model} out, or give the folder of the run.")
-        model = file_model
+    name = str(pretrained_agent_folder(agent)) if agent else config.run
     run = open_run(name, config.logs, config.trust_code)
-    return run, run.resolve_model_name(model)
+    return run, run.resolve_model_name(config.model)
 
 
 def newest_unfinished(logs: Path) -> Path | None:
-    """Return the folder of the unfinished run that was started or resumed last, or None if all runs are finished.
-
-    A run that is being trained now is returned only if there is no other unfinished run.
-    """
+    """Return the folder of the unfinished run that was started or resumed last, or None if all runs are finished."""
     unfinished = [folder for folder in _run_folders(logs) if not is_finished(folder)]
-    return max(
-        unfinished,
-        key=lambda folder: (not run_folder.is_locked(folder), _modified(folder / CONFIG_FILE)),
-        default=None,
-    )
+    return max(unfinished, key=lambda folder: _modified(folder / CONFIG_FILE), default=None)
 
 
 def find_run_of_experiment(config: RunConfig) -> Path | None:

@@ -165,10 +165,10 @@ def create(resolved: RunConfig, config: RunConfig, command_line: str) -> RunFold
 
 
 @contextmanager
-def locked(folder: Path, timeout: float = 1.0) -> Iterator[None]:
+def locked(folder: Path, timeout: float = 0) -> Iterator[None]:
     """Keep other processes from training in a run folder within the block, if its file system has locks.
 
-    :param timeout: seconds to wait for the lock. A process that calls :func:`is_locked` holds it for an instant.
+    :param timeout: seconds to wait for the lock.
     :raises UserError: another process is training in the folder.
     """
     handle = os.open(folder, os.O_RDONLY)
@@ -195,15 +195,6 @@ def _try_lock(handle: int) -> bool:
     except OSError:
         pass  # a file system without locks
     return True
-
-
-def is_locked(folder: Path) -> bool:
-    """Return whether a process is training in a run folder."""
-    try:
-        with locked(folder, timeout=0):
-            return False
-    except UserError:
-        return True
 
 
 def safe_name(name: str) -> str:

@@ -71,7 +71,6 @@ class BestModel:
                 policy = ChosenModel(self._run, "best").load_task_policy(env)
                 seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
                 list(play_episodes(env, policy, seeds, video))
-            self._records_clips = not video.failed
         except (UserError, RunError) as error:
             warn(f"no clips are recorded: {error}")
             self._records_clips = False

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.core.console import can_redraw, format_seconds, print_note
+from rlher.core.console import can_redraw, print_note
 from rlher.envs.episode_info import OBJECT_MOVED
 from rlher.training.diagnostics import episode_share
 from rlher.training.evaluator import Evaluator
@@ -17,14 +17,11 @@ from rlher.training.evaluator import Evaluator
 BAR_INTERVAL = 0.5
 """Seconds between two updates of the bar."""
 
-LINE_INTERVAL = 60.0
-"""Seconds between two lines where there is no bar; after the first evaluation there is a line for each evaluation."""
-
 
 class TrainingProgress:
     """Context manager that shows steps, speed, time left, training success and the last evaluation.
 
-    If stderr is no terminal, print a line after each evaluation, and before the first one a line a minute.
+    If stderr is no terminal, print a line after each evaluation.
 
     :param model: model that is trained.
     :param enabled: show anything at all.
@@ -46,10 +43,9 @@ class TrainingProgress:
             console=Console(stderr=True),
             disable=not has_bar,
         )
-        """Not shown where there are lines; it measures the speed for them."""
         self._task = self._bar.add_task("", total=total, unit="steps", speed=0, training="–", evaluated="–")
         self._shown_evaluations = len(evaluator.rows)
-        self._bar_time = self._line_time = time.monotonic()
+        self._bar_time = time.monotonic()
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -65,27 +61,16 @@ class TrainingProgress:
         now = time.monotonic()
         if now - self._bar_time > BAR_INTERVAL:
             self._bar_time = now
-            steps, task = self._model.num_timesteps, self._bar.tasks[0]
-            speed = task.speed or 0  # of the last seconds
+            speed = self._bar.tasks[0].speed or 0  # of the last seconds
+            steps = self._model.num_timesteps
             self._bar.update(self._task, completed=steps, speed=speed, training=self._training_success())
-            left = task.time_remaining
-            if left and not self._shown_evaluations:
-                self._print_line(f"{steps:>9,} steps  {speed:.0f} steps/s, {format_seconds(left)} left")
         self._show_new_evaluation()
 
     def show_pretraining(self, done: int, total: int) -> None:
         """Show how many of the updates before the first step are done."""
         self._bar.update(self._task, completed=done, total=total, unit="pretraining updates")
-        self._print_line(f"{done:>9,} of {total:,} pretraining updates", is_last=done == total)
         if done == total:
             self._bar.reset(self._task, total=self._total, unit="steps")
-
-    def _print_line(self, text: str, is_last: bool = False) -> None:
-        """Print a line if there is no bar, at most once a minute except for the last one of its kind."""
-        now = time.monotonic()
-        if self._has_lines and (is_last or now - self._line_time > LINE_INTERVAL):
-            print_note(text)
-            self._line_time = now
 
     def _show_new_evaluation(self) -> None:
         rows = self._evaluator.rows

@@ -53,7 +53,7 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     return config
 
 
-def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 1.0) -> tuple[RunFolder, RunResult]:
+def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
 
     :param config: with the run's folder and its own keys, some of them changed; code that it names is trusted.

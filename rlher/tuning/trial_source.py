@@ -45,8 +45,6 @@ class TrialSource(JobSource):
         """Started trials whose end is not recorded yet, by number."""
         self._storage: Any = study._storage
         self._next_heartbeat = 0.0
-        self._seen: set[int] = set()
-        """Numbers of the trials that this command has seen running."""
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
@@ -60,7 +58,8 @@ class TrialSource(JobSource):
         """Yield trials until the study has ``total`` trials."""
         if time.monotonic() >= self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
-            self._record_heartbeats()
+            for trial in self._running.values():
+                self._storage.record_heartbeat(trial._trial_id)
             fail_stale_trials(self.study)
         for _ in range(min(free, count_unstarted(self.study, self.total))):
             trial = self.study.ask(self._runner.space)
@@ -68,17 +67,6 @@ class TrialSource(JobSource):
             self._running[trial.number] = trial
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
-
-    def _record_heartbeats(self) -> None:
-        """Record a heartbeat of each trial of this command, and one of each other trial when it is first seen.
-
-        Without any heartbeat a trial would never count as lost. It has none if its command died before the first one.
-        """
-        running = [trial for trial in counted_trials(self.study) if trial.state is TrialState.RUNNING]
-        for trial in running:
-            if trial.number in self._running or trial.number not in self._seen:
-                self._storage.record_heartbeat(trial._trial_id)
-        self._seen = {trial.number for trial in running}
 
     def on_end(self, trial: Trial, error: BaseException | None) -> None:
         """Retry a trial if its worker died. Otherwise the worker has recorded how the trial ended."""

@@ -63,12 +63,8 @@ def test_an_environment_that_cannot_be_rendered_is_reported(rlher) -> None:
     done = rlher("train", "algo=sac", "env=LineEnv-v0", "env.modules=[hostile_envs]", *tiny, "record=true")
     assert done.code == 0, done.err
     assert done.err.count("'rgb_array'") == 1, "one warning, and the run continues"
-    played = rlher("enjoy", "--episodes", "1")
-    assert "'rgb_array'" in played.err
-    assert "Warning" not in played.err
-    assert played.out.startswith("episode 1:")
-    assert played.code == 0
-    assert rlher("enjoy", "--episodes", "1", "--video", "a.gif").code == 1
+    watched = rlher("enjoy", "--episodes", "1")
+    assert (watched.code, "'rgb_array'" in watched.err) == (2, True)
 
 
 ENJOY = ("enjoy", "env=FetchPush-v4", "controller=scripted", "--episodes", "1", "--video", "video.mp4")
@@ -81,24 +77,6 @@ def run_command(folder: Path, *words: str, **environment: str) -> subprocess.Com
     return subprocess.run(command, capture_output=True, text=True, env={**inherited, **environment}, cwd=folder)
 
 
-@pytest.fixture
-def no_opengl(tmp_path: Path) -> str:
-    """Return a PYTHONPATH on which OpenGL cannot be loaded."""
-    (tmp_path / "OpenGL").mkdir()
-    (tmp_path / "OpenGL/__init__.py").write_text("raise ImportError('libEGL.so.1: cannot open shared object file')\n")
-    return os.pathsep.join([str(tmp_path), *sys.path])
-
-
-@pytest.mark.slow
-def test_a_machine_without_opengl_plays_without_a_video(tmp_path: Path, no_opengl: str) -> None:
-    done = run_command(tmp_path, *ENJOY, PYTHONPATH=no_opengl)
-    assert done.returncode == 1
-    assert done.stdout.startswith("episode 1:")
-    assert "no video" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "video.mp4").exists()
-
-
 def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     monkeypatch.setattr(simulators, "find_library", lambda name: None)
@@ -107,18 +85,10 @@ def test_packages_to_install_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_mujoco_renderer()
 
 
-def test_a_mujoco_gl_that_does_not_work_is_reported_without_rendering(tmp_path: Path, no_opengl: str) -> None:
-    done = run_command(tmp_path, "check", "env=FetchPush-v4", PYTHONPATH=no_opengl, MUJOCO_GL="egl")
-    assert done.returncode == 2
-    assert "MUJOCO_GL=egl" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.slow
 def test_mujoco_uses_an_installed_renderer(tmp_path: Path) -> None:
     """Without a display GLFW cannot draw."""
-    no_display = {"MUJOCO_GL": "glfw", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    done = run_command(tmp_path, *ENJOY, **no_display)
+    done = run_command(tmp_path, *ENJOY, DISPLAY="", WAYLAND_DISPLAY="")
     if "apt-get install" in done.stderr:
         pytest.skip("no OpenGL on this machine")
     assert done.returncode == 0, done.stderr

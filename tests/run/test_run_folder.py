@@ -60,21 +60,6 @@ def test_the_newest_trained_run_is_found(tmp_path: Path) -> None:
     assert lookup.open_run("FetchReach-v4", str(tmp_path)).folder == first, "the newest run is of another environment"
 
 
-def test_a_run_that_is_being_trained_is_not_resumed(tmp_path: Path) -> None:
-    waiting, running = (new_run(tmp_path).folder for _ in range(2))
-    with run_folder.locked(running):
-        assert lookup.newest_unfinished(tmp_path) == waiting
-
-
-def test_a_look_at_the_lock_does_not_keep_a_run_from_starting(tmp_path: Path, monkeypatch) -> None:
-    folder = new_run(tmp_path).folder
-    with contextlib.ExitStack() as look:
-        look.enter_context(run_folder.locked(folder))
-        monkeypatch.setattr("time.sleep", lambda seconds: look.close())
-        with run_folder.locked(folder):
-            assert run_folder.is_locked(folder)
-
-
 @pytest.mark.parametrize("steps", [(), (40, 80, 120)])
 def test_a_missing_model_lists_the_models_there_are(tmp_path: Path, steps: tuple[int, ...]) -> None:
     run = new_run(tmp_path)

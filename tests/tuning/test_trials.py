@@ -67,15 +67,6 @@ def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     assert count_unstarted(study, TOTAL) == TOTAL - 1
 
 
-@pytest.mark.slow
-def test_a_trial_whose_command_died_before_its_first_heartbeat_runs_again(tmp_path: Path) -> None:
-    study, runner = new_study(tmp_path, heartbeat=1)
-    study.ask(runner.space)
-    jobs = TrialSource(study, runner, TOTAL, "quadratic")
-    wait_for(lambda: list(jobs.next_jobs(0)) or study.trials[0].state is TrialState.FAIL)
-    assert study.trials[1].state is TrialState.WAITING
-
-
 def test_trial_that_kills_every_worker_fails_for_good(tmp_path: Path) -> None:
     study, _ = new_study(tmp_path)
     for _ in range(3):
