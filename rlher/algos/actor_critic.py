@@ -124,7 +124,7 @@ class ActorCritic(OffPolicyAlgorithm):
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
         self._update_learning_rate([self.actor.optimizer])
-        self.set_training_mode()
+        self.policy.set_training_mode(True)
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
             distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)

@@ -6,11 +6,11 @@ from typing import Any
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BaseModel, BasePolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
+from stable_baselines3.common.torch_layers import CombinedExtractor
 from torch import nn
 from torch.nn import functional as F
 
-from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
+from rlher.algos.observation_normalizer import NormalizedExtractor
 from rlher.algos.precision import layer_dtype
 
 ELEMENTWISE = (
@@ -35,17 +35,6 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
         else:
             x = layer(x if isinstance(layer, ELEMENTWISE) else x.float())
     return x.float()
-
-
-def depends_on_training_mode(policy: BasePolicy) -> bool:
-    """Return whether a policy that reads only vectors has layers such as Dropout.
-
-    Stable-Baselines3 sets the mode before and after all updates. This takes 5 % of an update, so rlher does it only
-    where needed.
-    """
-    containers = nn.Sequential | nn.ModuleDict | BaseModel | BaseFeaturesExtractor
-    layers = ELEMENTWISE | nn.Linear | nn.LayerNorm | nn.Flatten | ObservationNormalizer
-    return not all(isinstance(module, containers | layers) for module in policy.modules())
 
 
 def vector_keys(policy: BasePolicy) -> list[str] | None:

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import depends_on_training_mode, vector_keys
+from rlher.algos.networks import vector_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -82,8 +82,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     vector_keys: list[str] | None
     """The keys of observations in the order in which all networks join them, see
     :func:`~rlher.algos.networks.vector_keys`."""
-    sets_training_mode: bool
-    """Whether some layers may be different during updates, as Dropout is."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -142,7 +140,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         space: Any = self.action_space
         self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
         self.vector_keys = vector_keys(self.policy)
-        self.sets_training_mode = self.vector_keys is None or depends_on_training_mode(self.policy)
         self.setup_update()
         self._not_saved = ["_not_saved", "gradient_steps_due", *(name for name in vars(self) if name not in saved)]
 
@@ -321,8 +318,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time for most policies."""
-        if self.sets_training_mode:
+        if self.vector_keys is None:
             return super().predict(observation, state, episode_start, deterministic)
+        self.policy.set_training_mode(False)
         with th.no_grad():
             features = self.join_obs(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
@@ -336,7 +334,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers)
-        self.set_training_mode()
+        self.policy.set_training_mode(True)  # ended by `predict`
         history: dict[str, list[Any]] = defaultdict(list)
         for step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
@@ -350,11 +348,6 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, values in history.items():
             self.logger.record(f"train/{name}", sum(map(float, values)) / len(values))
-
-    def set_training_mode(self) -> None:
-        """Let layers such as Dropout know that updates follow; ``predict`` ends this mode."""
-        if self.sets_training_mode:
-            self.policy.set_training_mode(True)
 
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return what the losses need. Algorithms add their random numbers, and demonstrations to clone."""
