@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from rlher.algos.compilation import skip_compiler_import
+from rlher.cli.commands import SEARCH_MODULES
 from rlher.core.workers import start_fork_server
-from rlher.training.start import SEARCH_MODULES
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -108,9 +108,9 @@ def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: 
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
-def _values_to(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
+def _values_for(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
     """Return the values of the ``algo.`` keys whose rule ``to`` is ``receiver``."""
-    received = [key.name for key in fields(algo) if rules_of(key).to == receiver]
+    received = [field.name for field in fields(algo) if rules_of(field).to == receiver]
     return {name: getattr(algo, name) for name in received}
 
 
@@ -122,7 +122,7 @@ def constructor_arguments(config: RunConfig, venv: VecEnv, **arguments: Any) -> 
     :raises UserError: a value is invalid.
     """
     algo = config.algo
-    by_name = _values_to(algo, "constructor")
+    by_name = _values_for(algo, "constructor")
     key = "algo.learning_rate_schedule"
     reward_range = config.env.training_reward_range
     by_name["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
@@ -143,7 +143,7 @@ def constructor_arguments(config: RunConfig, venv: VecEnv, **arguments: Any) -> 
 
 def _policy_arguments(config: RunConfig, observation_space: spaces.Space) -> dict[str, Any]:
     algo = config.algo
-    policy = _values_to(algo, "policy")
+    policy = _values_for(algo, "policy")
     if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"algo={algo.name} has a single network; give its sizes as algo.net_arch=[64,64].")
     activation = ACTIVATIONS.get(algo.activation, algo.activation)

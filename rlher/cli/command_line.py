@@ -91,7 +91,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
-        field = command.keys.get(key)  # None for a group, such as `algo`
+        field = command.key_fields.get(key)  # None for a group, such as `algo`
         flag_values[key] = parse_value(key, value, field, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command, is_sweep)
 
@@ -131,7 +131,7 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     name, equals, text = word.partition("=")
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
-        field = command.keys.get(SHORT_KEYS.get(key, key))
+        field = command.key_fields.get(SHORT_KEYS.get(key, key))
         return {key: parse_value(key, text, field, is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
@@ -183,4 +183,4 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
     if not name:
         return True  # a word without "=", or an existing folder with "=" in its name
     is_folder = "/" in folder or os.path.isdir(folder)
-    return takes_list(positional) and name not in command.keys and is_folder
+    return takes_list(positional) and name not in command.key_fields and is_folder

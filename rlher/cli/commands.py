@@ -29,7 +29,14 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import SEARCH_MODULES, train_run
+from rlher.training.start import RUN_MODULES, train_run
+
+SEARCH_MODULES = (
+    *(*RUN_MODULES, "rlher.training.trainer", "scipy.stats"),
+    *("rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models"),
+)
+"""What the fork server imports for the workers of a search. With the last two, each worker opens its database in 0.1
+instead of 0.5 seconds."""
 
 FORMAT_BY_SUFFIX = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
@@ -66,7 +73,7 @@ class Command:
         return {"--" + field.name.replace("_", "-"): field for field in values}
 
     @functools.cached_property
-    def keys(self) -> dict[str, Field]:
+    def key_fields(self) -> dict[str, Field]:
         """The command's config keys, including the keys of every algorithm and environment."""
         keys = fields_by_key(self.schema)
         sections = tuple(f"{group}." for group in self.groups)

@@ -63,7 +63,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = dict(command.keys)
+    keys = dict(command.key_fields)
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:

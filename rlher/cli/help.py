@@ -68,7 +68,7 @@ def command_help(command: Command, with_keys: bool = False) -> str:
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys:
         lines += ["", "keys of all algorithms (`--cfg job` prints the values for one algorithm and environment):"]
-        lines += [_key_entry(key, 34, field, default_of(field)) for key, field in command.keys.items()]
+        lines += [_key_entry(key, 34, field, default_of(field)) for key, field in command.key_fields.items()]
     return "\n".join([*lines, "", f"{SWEEP_FLAG if command.sweep else ''}{OTHER_FLAGS}"])
 
 

@@ -61,7 +61,7 @@ class OffPolicyConfig:
         "linear: falls to 0; constant_then_linear: in the last quarter",
         choices=SCHEDULES,
         to="builder",
-        may_name_code=True,
+        names_code="path",
     )
     weight_decay: float = param(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, to="builder")
     buffer_size: int = param(1_000_000, "capacity of the replay buffer in transitions", low=1)
@@ -77,14 +77,14 @@ class OffPolicyConfig:
         "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", to="builder"
     )
     net_arch: list[int] | dict[str, list[int]] = param([256, 256], "hidden layers; {pi: [64], qf: [256]}", to="policy")
-    activation: str = param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder", may_name_code=True)
+    activation: str = param("relu", "activation function", choices=tuple(ACTIVATIONS), to="builder", names_code="path")
     policy_kwargs: dict[str, Any] = param(
-        {}, "more policy arguments; classes as module:Class", to="builder", may_name_code=True
+        {}, "more policy arguments; classes as module:Class", to="builder", names_code="any"
     )
     kwargs: dict[str, Any] = param(
-        {}, "more keyword arguments of the Stable-Baselines3 class", to="builder", may_name_code=True
+        {}, "more keyword arguments of the Stable-Baselines3 class", to="builder", names_code="any"
     )
-    model_class: str | None = param(None, "your subclass, as algo=module:Class", to="builder", may_name_code=True)
+    model_class: str | None = param(None, "your subclass, as algo=module:Class", to="builder", names_code="any")
 
     @property
     def label(self) -> str:

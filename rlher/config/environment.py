@@ -23,14 +23,14 @@ class RelayConfig:
 class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
-    id: str = param("", "registered id, as for gymnasium.make")
+    id: str = param("", "registered id, as for gymnasium.make", names_code="path")
     name: str = param("", "name in the path of the run folder; empty: the id")
     description: str = setting("", "one line for `rlher list envs`")
     actions: str | None = setting(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))
-    modules: list[str] = param([], "modules to import first, which register environments", may_name_code=True)
-    kwargs: dict[str, Any] = param({}, "keyword arguments of gymnasium.make", may_name_code=True)
+    modules: list[str] = param([], "modules to import first, which register environments", names_code="any")
+    kwargs: dict[str, Any] = param({}, "keyword arguments of gymnasium.make", names_code="any")
     wrappers: list[Any] = param(
-        [], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}", may_name_code=True
+        [], "wrappers, innermost first: module:Class or {module:Class: {argument: value}}", names_code="any"
     )
     max_episode_steps: int | None = param(None, "steps after which an episode is truncated", low=1)
     success_key: str | None = param(None, "key of `info` that is true on success")

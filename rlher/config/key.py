@@ -29,7 +29,8 @@ class KeyRules:
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
-    :param may_name_code: the value may name the user's own code as ``module:name``, see :mod:`rlher.core.user_code`.
+    :param names_code: how the value may name the user's own code, see :mod:`rlher.core.user_code`: ``"path"``: as
+        ``module:name``, while a text without a colon is one of rlher's names; ``"any"``: any text may name code.
     :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
     :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
@@ -44,7 +45,7 @@ class KeyRules:
     length: int | None = None
     choices: tuple[str, ...] = ()
     positional: bool = False
-    may_name_code: bool = False
+    names_code: Literal["", "path", "any"] = ""
     pooled: bool = False
     changeable_on_resume: bool = False
     to: Literal["constructor", "policy", "builder"] = "constructor"
@@ -187,8 +188,8 @@ def validate(config: Any) -> None:
 
 def _validate_value(key: str, value: Any, field: Field) -> None:
     rules = rules_of(field)
-    if rules.choices and value not in rules.choices and not (rules.may_name_code and ":" in str(value)):
-        or_code = ", nor module:name of your own" if rules.may_name_code else ""
+    if rules.choices and value not in rules.choices and not (rules.names_code and ":" in str(value)):
+        or_code = ", nor module:name of your own" if rules.names_code else ""
         longer = [choice for choice in rules.choices if choice.endswith(str(value))]  # tex: latex, and not text
         hint = did_you_mean(str(value), longer or rules.choices)
         raise UserError(f"{key}={value!r} is not one of {', '.join(rules.choices)}{or_code}{hint}.")

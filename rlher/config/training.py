@@ -99,14 +99,14 @@ class RunConfig:
         [],
         "SB3's callbacks: module:Class or {module:Class: {argument: value}}",
         changeable_on_resume=True,
-        may_name_code=True,
+        names_code="any",
     )
     trust_code: bool = setting(False, "run code that a recipe, environment or config.yaml of somebody else names")
     logs: str = setting("logs", "folder of all runs")
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
-        "none", "tracking service; wandb: pip install 'rlher[wandb]'", choices=("none", *TRACKERS), may_name_code=True
+        "none", "tracking service; wandb: pip install 'rlher[wandb]'", choices=("none", *TRACKERS), names_code="path"
     )
     record: bool = setting(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = setting(False, "print the result as JSON on stdout")
@@ -188,7 +188,7 @@ def all_run_fields() -> Mapping[str, Field]:
 @functools.cache
 def fields_that_name_code() -> Mapping[str, Field]:
     """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in all_run_fields().items() if rules_of(field).may_name_code}
+    return {key: field for key, field in all_run_fields().items() if rules_of(field).names_code}
 
 
 def values_kept_on_resume(config: RunConfig) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlher.config.key import rules_of, takes_list
+from rlher.config.key import rules_of
 from rlher.config.training import fields_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -58,21 +58,18 @@ def require_trusted_code(path: Path, values: Mapping[str, Any], trust_code: bool
 
 
 def _named_code(key: str, value: Any) -> list[Any]:
-    """Return the parts of a key's value that name modules or classes, or may name them."""
-    if key == "env.id":  # it may be module:Id
-        return [value] if ":" in str(value) else []
+    """Return the parts of a key's value that name code, or may name code.
+
+    :param key: a config key, or an entry of a mapping, such as ``env.kwargs.x`` or ``her.goal_mix.module:name``.
+    """
     name = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
-    if name is None:  # no other key names code
+    if name is None:
         return []
-    field = fields_that_name_code()[name]
-    if takes_list(field):  # any entry, for example of env.wrappers, may be {module:Class: ...}
-        return [value] if value else []
-    below = key.removeprefix(name).lstrip(".")
-    if ":" in below:  # her.goal_mix.module:name sets an entry of a mapping
-        return [below]
-    if rules_of(field).choices:  # a value without a colon is one of rlher's own names
-        return [entry for entry in leaves(value) if ":" in str(entry)]
-    return [entry for entry in leaves(value) if entry and not isinstance(entry, int | float)]  # any text may name code
+    entry = key.removeprefix(name).lstrip(".")
+    parts = leaves({entry: value} if entry else value)
+    if rules_of(fields_that_name_code()[name]).names_code == "path":
+        return [part for part in parts if ":" in str(part)]
+    return [part for part in parts if part and not isinstance(part, int | float)]
 
 
 # ------------------------------------------------------------------------------------------------ signatures

@@ -3,7 +3,7 @@
 rlher's own choices, such as algorithms and priorities, have such paths as well, and also short names. rlher imports a
 choice when it is used, so that a table of choices can be read without importing torch.
 
-A key may name code if its declaration says so (``may_name_code=True`` in :class:`rlher.config.key.KeyRules`).
+A key may name code if its declaration says so (``names_code`` in :class:`rlher.config.key.KeyRules`).
 """
 
 import contextlib

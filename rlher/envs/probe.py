@@ -115,7 +115,7 @@ def with_probed_properties(config: EnvConfig, rollout: RandomRollout) -> EnvConf
     - ``max_episode_steps``, if no episode was truncated, or if truncated episodes had different lengths.
     """
     crash_key = _first_key_in_info(CRASH_KEYS, rollout)
-    rewards, success_reward = _goal_rewards(rollout)
+    rewards, success_reward = _rewards_of_goal_pairs(rollout)
     crash_costs = (config.crash_key or crash_key) is not None
     probed: dict[str, Any] = {
         "name": config.id,
@@ -145,7 +145,7 @@ def _probe_time_limit(rollout: RandomRollout) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def _goal_rewards(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
+def _rewards_of_goal_pairs(rollout: RandomRollout) -> tuple[np.ndarray, float | None]:
     """Return the rewards of pairs of recorded goals, both equal and different, and the reward of success.
 
     The reward of success is None if rewards are not sparse.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,13 +168,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         storage = Storage(self.buffer_size, n_envs, layout)
-        self.reward_and_done = RewardAndDone(
-            storage,
-            RewardFunction(self._call_compute_reward),
-            relabel_done,
-            keep_goal_independent_reward,
-            ends_on_success,
-            success_reward,
+        self._make_reward_and_done = partial(
+            RewardAndDone,
+            reward_function=RewardFunction(self._call_compute_reward),
+            relabel_done=relabel_done,
+            keep_goal_independent_reward=keep_goal_independent_reward,
+            ends_on_success=ends_on_success,
+            success_reward=success_reward,
         )
         self._priority_class = resolve_priority(priority)
         self._priority_kwargs = dict(priority_kwargs or {})
@@ -181,8 +182,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
-        self.storage = self.reward_and_done.storage = storage
-        self.reward_and_done.statistics = RewardStatistics()
+        self.storage = storage
+        self.reward_and_done = self._make_reward_and_done(storage)
         self.priority = self._priority_class(storage, **self._priority_kwargs)
         self._update_sb3_counters()
 

@@ -149,14 +149,14 @@ class RewardAndDone:
     # -------------------------------------------------------------------------- values resolved from statistics
 
     @property
-    def resolved_success_reward(self) -> float | None:
+    def success_threshold(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while this reward is unknown."""
         return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
 
     @property
     def resolved_relabel_done(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
-        if self.relabel_done == "keep" or self.resolved_success_reward is None:
+        if self.relabel_done == "keep" or self.success_threshold is None:
             return "keep"
         observed = self.statistics.observed_ends_on_success
         ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
@@ -224,9 +224,9 @@ class RewardAndDone:
 
     def is_reached(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether these rewards mean that the goal is reached; all False while success is unknown."""
-        if self.resolved_success_reward is None:
+        if self.success_threshold is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return is_success_reward(goal_rewards, self.resolved_success_reward)
+        return is_success_reward(goal_rewards, self.success_threshold)
 
     def _goal_rewards(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""

@@ -28,15 +28,18 @@ from rlher.jobs.job_source import Job, JobSource, ProgressRow
 from rlher.run import lookup
 from rlher.run.result import Status
 from rlher.run.run_folder import read_result, safe_name
-from rlher.training import start
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
+from rlher.training.start import RUN_MODULES, train_run
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
 STATUS_ORDER = (Status.WAITING, Status.RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
 """Order of the table, which leaves out waiting runs."""
+
+SWEEP_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
+"""What the fork server imports for the workers of a sweep."""
 
 
 @dataclass
@@ -162,7 +165,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(start.SWEEP_MODULES)
+        start_fork_server(SWEEP_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:
@@ -212,7 +215,7 @@ def train_or_resume(config: RunConfig, command_line: str) -> None:
     folder = lookup.find_run_of_experiment(config)
     if folder and lookup.is_finished(folder):  # Ray retries a task whose node died before it reported the end
         return
-    run, result = _resume(folder, config, command_line) if folder else start.train_run(config, command_line)
+    run, result = _resume(folder, config, command_line) if folder else train_run(config, command_line)
     print_result(run, result)
 
 

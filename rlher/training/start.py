@@ -16,10 +16,7 @@ from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
 
 RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-SWEEP_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
-SEARCH_MODULES = (*SWEEP_MODULES, "rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models")
-"""What the fork server imports for the workers of a run, of a sweep and of a search. With the last two, each worker of
-a search opens its database in 0.1 instead of 0.5 seconds."""
+"""What the fork server imports for the workers of a run."""
 
 
 def start_fork_server_for_run(threads: int | None) -> None:

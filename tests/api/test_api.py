@@ -90,11 +90,6 @@ def test_predict_takes_one_observation_or_a_batch(run: rlher.Run) -> None:
             run.predict(wrong)
 
 
-def test_a_model_file_of_a_run_is_loaded(run: rlher.Run) -> None:
-    for name in ("best", "last"):
-        assert rlher.load(run.folder / f"{name}_model.zip").folder == run.folder
-
-
 def test_a_finished_run_is_extended(run: rlher.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     other, before = rlher.load(run.folder), run.model
     assert run.resume(more_timesteps=30) is run

@@ -50,7 +50,6 @@ def test_models_saved_before_a_fault_can_be_used(rlher, tmp_path: Path, how: str
     for which in ("best", "last"):
         assert rlher("evaluate", str(copy), "--model", which, "--episodes", "2", "--trust-code").code == 0
     if where == "main":
-        for command in ("evaluate", "enjoy"):
-            done = rlher(command, str(run), "--episodes", "20", "--trust-code")
-            assert done.code == 1
-            assert is_named_once(how, done.err)
+        done = rlher("evaluate", str(run), "--episodes", "20", "--trust-code")
+        assert done.code == 1
+        assert is_named_once(how, done.err)
