@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, loss_step, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -28,7 +28,6 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_params: list[th.nn.Parameter]
     target_critic_params: list[th.nn.Parameter]
     actor_params: list[th.nn.Parameter]
-    critic_optimizer: FusedOptimizer
     actor_optimizer: FusedOptimizer
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
@@ -52,28 +51,23 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the networks' parameters, the optimizers, and the gradients of both losses."""
+        """Set the networks' parameters, and the optimizers' steps along the gradients of both losses."""
         self.actor_params = list(self.actor.parameters())
         self.critic_params = list(self.critic.parameters())
         self.target_critic_params = list(self.critic_target.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.critic_optimizer = FusedOptimizer(self.critic.optimizer)
         self.actor_optimizer = FusedOptimizer(self.actor.optimizer)
-        self.critic_gradients = gradient_fn(self.critic_loss, self.critic_optimizer.parameters, self.compiles_losses)
-        self.actor_gradients = gradient_fn(
-            self.actor_and_bc_loss, self.actor_optimizer.parameters, self.compiles_losses
-        )
+        self.actor_step = loss_step(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
+        self.critic_step = loss_step(self.critic_loss, FusedOptimizer(self.critic.optimizer), self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors, gradients = self.critic_gradients(batch)
-        self.critic_optimizer.step(gradients)
+        loss, errors = self.critic_step(batch)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        _, losses, gradients = self.actor_gradients(batch)
-        self.actor_optimizer.step(gradients)
+        _, losses = self.actor_step(batch)
         return losses
 
     def update_targets(self) -> None:

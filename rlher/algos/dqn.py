@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, gradient_fn
+from rlher.algos.optimizer_steps import FusedOptimizer, loss_step
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -16,17 +16,14 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def setup_update(self) -> None:
-        """Set the optimizer, and the gradients of the loss."""
+        """Set the optimizer's step along the clipped gradient of the loss."""
         self.optimizers = [self.policy.optimizer]
-        self.fused_optimizer = FusedOptimizer(self.policy.optimizer)
-        self.gradients = gradient_fn(
-            self.loss, self.fused_optimizer.parameters, self.compiles_losses, self.max_grad_norm
-        )
+        optimizer = FusedOptimizer(self.policy.optimizer)
+        self.loss_step = loss_step(self.loss, optimizer, self.compiles_losses, self.max_grad_norm)
 
     def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
-        """Take one step along the clipped gradient. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors, gradients = self.gradients(batch)
-        self.fused_optimizer.step(gradients)
+        """Take one optimizer step. Stable-Baselines3 updates the target network during rollouts."""
+        loss, errors = self.loss_step(batch)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:

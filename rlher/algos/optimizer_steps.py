@@ -62,13 +62,15 @@ class FusedOptimizer:
         return state
 
 
-def gradient_fn(
+def loss_step(
     loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
-    weights: Sequence[th.Tensor],
+    optimizer: FusedOptimizer,
     compile: bool,
     max_norm: float | None = None,
-) -> Callable[[UpdateBatch], tuple[th.Tensor, Any, Gradients]]:
-    """Return a function from a batch to a loss, what else ``loss_fn`` returns, and the gradient of each weight.
+) -> Callable[[UpdateBatch], tuple[th.Tensor, Any]]:
+    """Return a function that takes one optimizer step along the gradient of a loss.
+
+    For a batch it returns the loss, and what else ``loss_fn`` returns, both without gradients.
 
     :param loss_fn: returns a scalar loss, and a tensor or tensors by name. It changes nothing in place.
     :param compile: compile loss and gradient.
@@ -78,10 +80,17 @@ def gradient_fn(
     def gradients(batch: UpdateBatch) -> tuple[th.Tensor, Any, Gradients]:
         loss, others = loss_fn(batch)
         detached = others.detach() if isinstance(others, th.Tensor) else {key: x.detach() for key, x in others.items()}
-        found: Gradients = th.autograd.grad(loss, weights, allow_unused=True)
+        found: Gradients = th.autograd.grad(loss, optimizer.parameters, allow_unused=True)
         return loss.detach(), detached, found if max_norm is None else clip_gradients(found, max_norm)
 
-    return compile_with_fallback(gradients) if compile else gradients
+    compute = compile_with_fallback(gradients) if compile else gradients
+
+    def step(batch: UpdateBatch) -> tuple[th.Tensor, Any]:
+        loss, others, found = compute(batch)
+        optimizer.step(found)
+        return loss, others
+
+    return step
 
 
 def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:

@@ -9,6 +9,7 @@ import io
 import threading
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import torch as th
@@ -23,16 +24,25 @@ EPISODES_PER_CHUNK = 25
 """Episodes that one process plays in sequence. A usual evaluation needs one process, a final evaluation several."""
 
 
-ChunkFutures = list[Future[list[Episode]]]
-"""The episodes of each chunk of an evaluation."""
+@dataclass(frozen=True)
+class RunningEvaluation:
+    """An evaluation whose episodes are being played.
 
-
-def wait_for_summary(chunks: ChunkFutures) -> Summary:
-    """Wait for the episodes and return their metrics.
-
-    :raises RunError: the environment failed, or its processes were lost too often.
+    :param chunks: the episodes of each chunk.
     """
-    return summarize([episode for chunk in chunks for episode in chunk.result()])
+
+    chunks: list[Future[list[Episode]]]
+
+    def done(self) -> bool:
+        """Return whether all episodes are played."""
+        return all(chunk.done() for chunk in self.chunks)
+
+    def summary(self) -> Summary:
+        """Wait for the episodes and return their metrics.
+
+        :raises RunError: the environment failed, or its processes were lost too often.
+        """
+        return summarize([episode for chunk in self.chunks for episode in chunk.result()])
 
 
 class EvaluationService:
@@ -63,7 +73,7 @@ class EvaluationPool:
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
 
-    def start(self, model_content: bytes, n_episodes: int, seed: int) -> ChunkFutures:
+    def start(self, model_content: bytes, n_episodes: int, seed: int) -> RunningEvaluation:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
         :raises RunError: the environment failed in this process.
@@ -71,11 +81,11 @@ class EvaluationPool:
         seeds = range(seed, seed + n_episodes)
         chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, n_episodes, EPISODES_PER_CHUNK)]
         if self._threads:
-            return [self._threads.submit(self._play, model_content, chunk) for chunk in chunks]
+            return RunningEvaluation([self._threads.submit(self._play, model_content, chunk) for chunk in chunks])
         file = io.BytesIO(model_content)
         future: Future[list[Episode]] = Future()
         future.set_result([episode for chunk in chunks for episode in play_model(self._config, file, chunk)])
-        return [future]
+        return RunningEvaluation([future])
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""

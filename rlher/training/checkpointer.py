@@ -29,7 +29,7 @@ from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
 from rlher.run.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from rlher.training import checkpoint_folder
-from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
+from rlher.training.checkpoint_folder import BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
 
@@ -110,15 +110,13 @@ class Checkpointer:
             "loop": model.loop_state_dict(),
             "generators": get_rng_state(),
             "build_number": envs.build_number,
-            "evaluations": self._evaluator.state_dict(),
+            "evaluations": self._evaluator.save(folder),
             "rebuild_step": self._rebuild_step,
             "log_rows": count_log_rows(self._run.folder),
             "config": values_kept_on_resume(self._run.config),
         }
         (folder / STATE_FILE).write_text(json.dumps(state, default=lambda value: value.tolist()))
 
-        if self._evaluator.best_model.content is not None:
-            (folder / BEST_MODEL_FILE).write_bytes(self._evaluator.best_model.content)
         model.replay_buffer.save(folder / BUFFER_FILE)
         actions = np.stack(envs.actions) if envs.actions else np.zeros(0)
         last_obs: Any = model._last_obs
@@ -152,10 +150,8 @@ class Checkpointer:
         model, envs = self._model, self._envs
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = json.loads((folder / STATE_FILE).read_text())
-        self._evaluator.load_state_dict(state["evaluations"])
+        self._evaluator.load(folder, state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
-        best = folder / BEST_MODEL_FILE
-        self._evaluator.best_model.content = best.read_bytes() if best.exists() else None
 
         model.replay_buffer.load(folder / BUFFER_FILE)
         with open_arrays(folder / ENV_ACTIONS_FILE) as stored:

@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
@@ -9,10 +10,11 @@ from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
 from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EndsEarly, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
-from rlher.evaluation.parallel_evaluation import ChunkFutures, EvaluationPool, wait_for_summary
+from rlher.evaluation.parallel_evaluation import EvaluationPool, RunningEvaluation
 from rlher.run import model_file
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
+from rlher.training.checkpoint_folder import BEST_MODEL_FILE
 
 
 class EndedEarly(Exception):
@@ -20,7 +22,7 @@ class EndedEarly(Exception):
 
 
 class PendingEvaluation(NamedTuple):
-    """An evaluation whose episodes are being played.
+    """An evaluation whose result is not recorded yet.
 
     :param columns_at_start: the columns of its row that are known when it starts.
     :param model_content: content of the model's file.
@@ -28,7 +30,7 @@ class PendingEvaluation(NamedTuple):
 
     columns_at_start: dict[str, Any]
     model_content: bytes
-    chunks: ChunkFutures
+    running: RunningEvaluation
 
 
 class Evaluator:
@@ -48,7 +50,7 @@ class Evaluator:
         self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, ends_early: EndsEarly | None = None
     ) -> None:
         self.rows: EvaluationRows = []
-        self.best_model = BestModel(run)
+        self._best_model = BestModel(run)
         self._pending: deque[PendingEvaluation] = deque()
         self._run = run
         self._model = model
@@ -64,6 +66,11 @@ class Evaluator:
     def elapsed(self) -> float:
         """Seconds of the run so far, including those before it was resumed."""
         return time.monotonic() - self._start_time
+
+    def write_files(self) -> None:
+        """Write the evaluations and the best model so far into the run folder."""
+        write_evaluations(self._run.folder, self.rows)
+        self._best_model.write()
 
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
@@ -84,8 +91,8 @@ class Evaluator:
         }
         model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        chunks = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(columns_at_start, model_content, chunks))
+        running = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
+        self._pending.append(PendingEvaluation(columns_at_start, model_content, running))
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``ends_early`` may end the run.
@@ -93,7 +100,7 @@ class Evaluator:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._ends_early is not None
-        while self._pending and (must_wait or all(chunk.done() for chunk in self._pending[0].chunks)):
+        while self._pending and (must_wait or self._pending[0].running.done()):
             self._finish_oldest()
 
     def finish_pending(self, except_newest: int = 0) -> None:
@@ -106,8 +113,8 @@ class Evaluator:
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        columns_at_start, model_content, chunks = self._pending.popleft()
-        values = {**wait_for_summary(chunks), **columns_at_start}
+        columns_at_start, model_content, running = self._pending.popleft()
+        values = {**running.summary(), **columns_at_start}
         row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -116,7 +123,7 @@ class Evaluator:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
-        self.best_model.offer(self.rows, model_content)
+        self._best_model.offer(self.rows, model_content)
         if self._ends_early and self._ends_early(self.rows):
             raise EndedEarly
 
@@ -131,15 +138,13 @@ class Evaluator:
         n_episodes, seed = self._run.config.eval.final_episodes, self._run.config.eval.final_seed
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
-        best, best_model = best_row(self.rows), self.best_model.content
+        best, best_model = best_row(self.rows), self._best_model.content
         if best is None or best_model is None or best["timesteps"] >= last_steps:
             best, best_model = {"timesteps": last_steps}, last_model
-            self.best_model.replace(last_model)
-        last_chunks = best_chunks = self.pool.start(last_model, n_episodes, seed)
-        if best_model is not last_model:
-            best_chunks = self.pool.start(best_model, n_episodes, seed)
-        best = {**wait_for_summary(best_chunks), "timesteps": best["timesteps"]}
-        return wait_for_summary(last_chunks), best
+            self._best_model.replace(last_model)
+        contents = dict.fromkeys((last_model, best_model))
+        running = {content: self.pool.start(content, n_episodes, seed) for content in contents}
+        return running[last_model].summary(), {**running[best_model].summary(), "timesteps": best["timesteps"]}
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row separately, because the numbers that the logger has collected since belong to a later step."""
@@ -151,15 +156,22 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far as JSON values; none may be in progress."""
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Write the best model, if any, into the folder of a checkpoint. Return the evaluations as JSON values.
+
+        No evaluation may be in progress.
+        """
+        if self._best_model.content is not None:
+            (folder / BEST_MODEL_FILE).write_bytes(self._best_model.content)
         return {"rows": self.rows, "elapsed": self.elapsed}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a value of :meth:`state_dict`.
+    def load(self, folder: Path, state: dict[str, Any]) -> None:
+        """Restore the best model of a checkpoint, and a value of :meth:`save`.
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
+        best = folder / BEST_MODEL_FILE
+        self._best_model.content = best.read_bytes() if best.exists() else None
         self.rows = [{name: row.get(name) for name in EVALUATION_COLUMNS} for row in state["rows"]]
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):

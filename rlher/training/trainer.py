@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.evaluations_csv import EndsEarly, write_evaluations
+from rlher.evaluation.evaluations_csv import EndsEarly
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
@@ -84,8 +84,7 @@ class Trainer:
 
     def _reset_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
-        write_evaluations(self.run.folder, self.evaluator.rows)
-        self.evaluator.best_model.write()
+        self.evaluator.write_files()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()
@@ -108,7 +107,11 @@ class Trainer:
                     self.evaluator.start()
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
-                    callback=[TrainerCallback(self, progress), DiagnosticsCallback(), *self.setup.callbacks],
+                    callback=[
+                        TrainerCallback(self.checkpointer, self.evaluator, self.interrupt_request, progress),
+                        DiagnosticsCallback(),
+                        *self.setup.callbacks,
+                    ],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=False,
                 )
@@ -148,26 +151,33 @@ class Trainer:
 class TrainerCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
-    def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
+    def __init__(
+        self,
+        checkpointer: Checkpointer,
+        evaluator: Evaluator,
+        interrupt_request: InterruptRequest,
+        progress: TrainingProgress,
+    ) -> None:
         super().__init__()
-        self._trainer = trainer
+        self._checkpointer = checkpointer
+        self._evaluator = evaluator
+        self._interrupt_request = interrupt_request
         self._progress = progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
-        checkpointer, evaluator = self._trainer.checkpointer, self._trainer.evaluator
-        checkpointer.save_if_due()
-        if self._trainer.interrupt_request.requested:
-            evaluator.finish_pending()
-            checkpointer.ensure_saved()
+        self._checkpointer.save_if_due()
+        if self._interrupt_request.requested:
+            self._evaluator.finish_pending()
+            self._checkpointer.ensure_saved()
             raise KeyboardInterrupt
-        evaluator.start_if_due()  # after the checkpoint, which waits for evaluations in progress
-        evaluator.record_finished()
+        self._evaluator.start_if_due()  # after the checkpoint, which waits for evaluations in progress
+        self._evaluator.record_finished()
 
     def _on_step(self) -> bool:
         self._progress.update()
         return True
 
     def _on_training_end(self) -> None:
-        self._trainer.evaluator.start_if_due()
-        self._trainer.evaluator.finish_pending()
-        self._trainer.checkpointer.ensure_saved()
+        self._evaluator.start_if_due()
+        self._evaluator.finish_pending()
+        self._checkpointer.ensure_saved()

@@ -573,7 +573,7 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlh
 
 def test_a_checkpoint_from_before_a_metric_was_added() -> None:
     evaluations = Evaluator(run_folder.RunFolder(Path(), RunConfig()), Mock(), 0.0)
-    evaluations.load_state_dict(
-        {"rows": [{"timesteps": 70, "success_rate": 0.5, "mean_reward": -9.0}], "next": 140, "elapsed": 1.0}
+    evaluations.load(
+        Path(), {"rows": [{"timesteps": 70, "success_rate": 0.5, "mean_reward": -9.0}], "next": 140, "elapsed": 1.0}
     )
     assert (evaluations.rows[0]["success_rate"], evaluations.rows[0]["mean_length"]) == (0.5, None)
