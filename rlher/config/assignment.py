@@ -66,7 +66,10 @@ def _hint(config: Any, key: str) -> str:
     """Return a hint for an unknown key: the algorithms that have the key, or else the most similar keys."""
     if owners := algorithms_with_key(key):
         return f": it is a key of algo={', algo='.join(owners)}"
-    return did_you_mean(key, values_by_key(config))
+    keys = values_by_key(config)
+    section, _, name = key.rpartition(".")
+    argument = f"; an argument without a key is {section}.kwargs.{name}" if f"{section}.kwargs" in keys else ""
+    return did_you_mean(key, keys) + argument
 
 
 def _convert(value: Any, annotation: Any) -> Any:
