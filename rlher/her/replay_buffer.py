@@ -291,39 +291,42 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstrations] = 1
-        return self._build_samples(ids, n_original_goals, env)._replace(
+        return self._build_samples(ids, slice(n_original_goals, None), env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstrations=demonstrations,
         )
 
-    def _build_samples(self, ids: Ids, n_original_goals: int, env: VecNormalize | None) -> HerReplayBufferSamples:
-        """Return transitions as tensors. All but the first ``n_original_goals`` get virtual goals."""
+    def _build_samples(self, ids: Ids, virtual: slice, env: VecNormalize | None) -> HerReplayBufferSamples:
+        """Return transitions as tensors.
+
+        :param virtual: the transitions that get virtual goals, which are the last ones.
+        """
         storage = self.storage
-        if n_original_goals < len(ids):
+        if len(ids[virtual]) > 0:
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.observe_new_transitions(ids[n_original_goals:] + self.n_steps - 1)
+            self.reward_and_done.observe_new_transitions(ids[virtual] + self.n_steps - 1)
 
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
         goals = rows["obs"][DESIRED_GOAL]
-        if n_original_goals < len(ids):
-            virtual = GoalRequest(ids[n_original_goals:], episodes[n_original_goals:], storage, self.rng, self.gamma)
-            goals = np.concatenate((goals[:n_original_goals], self.strategy(virtual)))
+        if len(ids[virtual]) > 0:
+            request = GoalRequest(ids[virtual], episodes[virtual], storage, self.rng, self.gamma)
+            goals = np.concatenate((goals[: virtual.start], self.strategy(request)))
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, n_original_goals)
+            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, virtual)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.reward_and_done.n_step_returns(
-                ids, episodes, goals, n_original_goals, self.n_steps, self.gamma
+                ids, episodes, goals, virtual, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
 
         next_obs = storage.next_obs(last_ids, episodes)
-        next_obs[DESIRED_GOAL][n_original_goals:] = goals[n_original_goals:]
+        next_obs[DESIRED_GOAL][virtual] = goals[virtual]
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -359,7 +362,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._build_samples(ids, batch_size, env)
+        return self._build_samples(ids, slice(batch_size, None), env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; ignore evicted transitions.

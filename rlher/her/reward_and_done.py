@@ -165,27 +165,26 @@ class RewardAndDone:
     # --------------------------------------------------------------------------- rewards under virtual goals
 
     def rewards_and_dones(
-        self, positions: Positions, rows: NDArray, goals: NDArray, n_original_goals: int
+        self, positions: Positions, rows: NDArray, goals: NDArray, virtual: slice
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
 
         :param positions: (n,) positions of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
         :param goals: (n, …) goals of the transitions.
-        :param n_original_goals: the first ``n_original_goals`` transitions keep their rewards and dones.
+        :param virtual: the transitions with virtual goals. The others keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if n_original_goals < len(goals):
-            virtual_rows = rows[n_original_goals:]
-            goal_rewards = self._goal_rewards(positions[n_original_goals:], goals[n_original_goals:])
-            rewards[n_original_goals:] = goal_rewards
+        if len(goals[virtual]) > 0:
+            goal_rewards = self._goal_rewards(positions[virtual], goals[virtual])
+            rewards[virtual] = goal_rewards
             if self.keep_goal_independent_reward:
-                rewards[n_original_goals:] += virtual_rows["goal_independent"]
-            dones[n_original_goals:] = self.dones(goal_rewards, virtual_rows)
+                rewards[virtual] += rows["goal_independent"][virtual]
+            dones[virtual] = self.dones(goal_rewards, rows[virtual])
         return rewards, dones
 
     def n_step_returns(
-        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_original_goals: int, n_steps: int, gamma: float
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, virtual: slice, n_steps: int, gamma: float
     ) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Return (n,) discounted n-step returns, their dones, and the number of steps in each return.
 
@@ -194,7 +193,7 @@ class RewardAndDone:
 
         :param ids: (n,) ids of the first transitions of the returns.
         :param episodes: (n,) episodes of the transitions.
-        :param goals, n_original_goals: as in :meth:`rewards_and_dones`.
+        :param goals, virtual: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
@@ -202,7 +201,8 @@ class RewardAndDone:
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
         step_goals = goals.repeat(n_steps, axis=0)
-        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_original_goals * n_steps)
+        virtual_steps = slice(virtual.start * n_steps, None)
+        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, virtual_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
 
         dones_before = np.cumsum(dones, axis=1) - dones
