@@ -17,7 +17,7 @@ EVALUATION_COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wal
 
 EvaluationRows = list[dict[str, Any]]
 """The rows of a run, the newest last."""
-EndsEarly = Callable[[EvaluationRows], bool]
+ShouldStop = Callable[[EvaluationRows], bool]
 """A function that gets the rows after each evaluation, and returns whether the run ends now."""
 
 

@@ -14,7 +14,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     """By Ctrl-C or SIGTERM."""
     STOPPED = "stopped"
-    """By the ``ends_early`` function of its caller, such as Optuna's pruner."""
+    """By the ``should_stop`` function of its caller, such as Optuna's pruner."""
     FAILED = "failed"
 
 

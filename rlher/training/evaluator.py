@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EndsEarly, EvaluationRows, write_evaluations
+from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EvaluationRows, ShouldStop, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import EvaluationPool, RunningEvaluation
 from rlher.run import model_file
@@ -17,8 +17,8 @@ from rlher.training.best_model import BestModel, best_row
 from rlher.training.checkpoint_folder import BEST_MODEL_FILE
 
 
-class EndedEarly(Exception):
-    """The run's ``ends_early`` function has ended the run."""
+class TrainingStopped(Exception):
+    """The run's ``should_stop`` function has ended the run."""
 
 
 class PendingEvaluation(NamedTuple):
@@ -43,11 +43,11 @@ class Evaluator:
 
     :param model: model that is trained.
     :param start_time: monotonic time at which the run was started.
-    :param ends_early: see :func:`~rlher.training.start.train_run`. Training waits for the result of each evaluation.
+    :param should_stop: see :func:`~rlher.training.start.train_run`. Training waits for the result of each evaluation.
     """
 
     def __init__(
-        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, ends_early: EndsEarly | None = None
+        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self._best_model = BestModel(run)
@@ -56,7 +56,7 @@ class Evaluator:
         self._model = model
         self.pool = EvaluationPool(run.config)
         """Plays the episodes; to be closed."""
-        self._ends_early = ends_early
+        self._should_stop = should_stop
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
         self._last_step = 0
         """Step of the last evaluation."""
@@ -95,11 +95,11 @@ class Evaluator:
         self._pending.append(PendingEvaluation(columns_at_start, model_content, running))
 
     def record_finished(self) -> None:
-        """Record the results of evaluations that have ended; wait for all if ``ends_early`` may end the run.
+        """Record the results of evaluations that have ended; wait for all if ``should_stop`` may end the run.
 
         :raises RunError: the environment failed in an evaluation.
         """
-        must_wait = self._ends_early is not None
+        must_wait = self._should_stop is not None
         while self._pending and (must_wait or self._pending[0].running.done()):
             self._finish_oldest()
 
@@ -124,8 +124,8 @@ class Evaluator:
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, model_content)
         self._best_model.offer(self.rows, model_content)
-        if self._ends_early and self._ends_early(self.rows):
-            raise EndedEarly
+        if self._should_stop and self._should_stop(self.rows):
+            raise TrainingStopped
 
     def evaluate_final(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Evaluate the last model, and the best model if it has another step, on seeds not used to choose it.

@@ -21,7 +21,7 @@ UPDATES_PER_CHUNK = 100
 """Pretraining updates between two looks at the progress bar and at Ctrl-C."""
 
 
-def add_demonstrations(config: RunConfig, model: OffPolicyAlgorithm) -> str:
+def load_demonstrations(config: RunConfig, model: OffPolicyAlgorithm) -> str:
     """Read a run's dataset into its replay buffer and its normalizer, and return a line about it.
 
     :raises UserError: the dataset is missing, damaged, or of another environment.

@@ -24,7 +24,7 @@ from rlher.run import lookup, model_file
 from rlher.run.run_folder import CHECKPOINTS_FOLDER
 from rlher.training import checkpoint_folder
 from rlher.training.auto_values import resolve_auto_values
-from rlher.training.learning_from_demonstrations import add_demonstrations
+from rlher.training.learning_from_demonstrations import load_demonstrations
 from rlher.training.loggers import require_tracker
 
 
@@ -78,7 +78,7 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
         warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
         notes = [*warnings, *_model_notes(config, model)]
         if config.demos.path is not None and checkpoint is None:
-            notes.append(add_demonstrations(config, model))
+            notes.append(load_demonstrations(config, model))
         yield TrainingSetup(config, model, notes, callbacks, start_time, checkpoint)
 
 

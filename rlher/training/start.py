@@ -9,7 +9,7 @@ import shutil
 from rlher.config.training import RunConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.evaluation.evaluations_csv import EndsEarly
+from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.run import run_folder
 from rlher.run.result import RunResult
 from rlher.run.run_folder import RunFolder
@@ -25,11 +25,13 @@ def start_fork_server_for_run(threads: int | None) -> None:
         start_fork_server(RUN_MODULES)
 
 
-def train_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None = None) -> tuple[RunFolder, RunResult]:
+def train_run(
+    config: RunConfig, command_line: str, should_stop: ShouldStop | None = None
+) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.
-    :param ends_early: called with all rows after each evaluation; returns whether the run ends now, with the status
+    :param should_stop: called with all rows after each evaluation; returns whether the run ends now, with the status
         ``"stopped"``. A run with this function has no final evaluation.
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.train`.
@@ -42,7 +44,7 @@ def train_run(config: RunConfig, command_line: str, ends_early: EndsEarly | None
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                trainer = Trainer(run, setup, ends_early)
+                trainer = Trainer(run, setup, should_stop)
                 print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)

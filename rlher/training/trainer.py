@@ -8,13 +8,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.evaluations_csv import EndsEarly
+from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.run import model_file
 from rlher.run.result import RunResult, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
-from rlher.training.evaluator import EndedEarly, Evaluator
+from rlher.training.evaluator import Evaluator, TrainingStopped
 from rlher.training.learning_from_demonstrations import pretrain
 from rlher.training.loggers import TrackerWriter, make_logger
 from rlher.training.messages import interruption_text, saved_models_text
@@ -30,25 +30,25 @@ class Trainer:
 
     :param run: run folder, which the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
-    :param ends_early: see :func:`~rlher.training.start.train_run`.
+    :param should_stop: see :func:`~rlher.training.start.train_run`.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
-    def __init__(self, run: RunFolder, setup: TrainingSetup, ends_early: EndsEarly | None = None) -> None:
+    def __init__(self, run: RunFolder, setup: TrainingSetup, should_stop: ShouldStop | None = None) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model
         self.result = RunResult()
         self.interrupt_request = InterruptRequest()
-        self.evaluator = Evaluator(run, setup.model, setup.start_time, ends_early)
+        self.evaluator = Evaluator(run, setup.model, setup.start_time, should_stop)
         self.checkpointer = Checkpointer(run, setup.model, self.evaluator)
         self.setup = setup
         if setup.checkpoint is not None:
             self.checkpointer.restore(setup.checkpoint)
         # After `restore`, only code that preserves the random number generators may run; the tracker preserves them.
         self.tracker = TrackerWriter(run)
-        self._has_final_evaluation = ends_early is None
+        self._has_final_evaluation = should_stop is None
 
     def train(self) -> RunResult:
         """Train to the end of the run and return the result.
@@ -68,7 +68,7 @@ class Trainer:
                 if self._has_final_evaluation:
                     result.final, result.best = self.evaluator.evaluate_final()
                 result.status = Status.FINISHED
-            except EndedEarly:
+            except TrainingStopped:
                 result.status = Status.STOPPED
             except KeyboardInterrupt:
                 result.status = Status.INTERRUPTED

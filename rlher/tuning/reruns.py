@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.config.training import RunConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
-from rlher.evaluation.evaluations_csv import EndsEarly
+from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.training.start import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
@@ -93,7 +93,7 @@ class RerunRunner(TrialRunner):
             raise optuna.TrialPruned
         return [RERUN_SEED_OFFSET + trial.user_attrs[RERUN_SEED]]
 
-    def _train(self, config: RunConfig, ends_early: EndsEarly) -> Score:
+    def _train(self, config: RunConfig, should_stop: ShouldStop) -> Score:
         """Train a run to its end. The score has the success rate of the last model in the final evaluation."""
         _, result = train_run(config, self.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))

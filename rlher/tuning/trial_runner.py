@@ -16,7 +16,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.training import CheckpointConfig, RunConfig
 from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
-from rlher.evaluation.evaluations_csv import EndsEarly, EvaluationRows
+from rlher.evaluation.evaluations_csv import EvaluationRows, ShouldStop
 from rlher.run.result import RunResult, Status
 from rlher.training.start import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
@@ -79,8 +79,8 @@ class TrialRunner:
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
         config = self.config
         # The numbers of reports go on over all seeds of the trial.
-        ends_early = partial(self._report_to_pruner, trial, itertools.count())
-        scores = [self._train(self._run_config(trial, offset), ends_early) for offset in self._seed_offsets(trial)]
+        should_stop = partial(self._report_to_pruner, trial, itertools.count())
+        scores = [self._train(self._run_config(trial, offset), should_stop) for offset in self._seed_offsets(trial)]
         score = mean_score(scores)
         episodes = len(scores) * n_last_evaluations(config.n_evaluations) * config.eval.episodes
         return objective_value(config.objective, score, config.total_timesteps, episodes), score
@@ -94,14 +94,14 @@ class TrialRunner:
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
         return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
 
-    def _train(self, config: RunConfig, ends_early: EndsEarly) -> Score:
+    def _train(self, config: RunConfig, should_stop: ShouldStop) -> Score:
         """Train a run of a trial, and return its score.
 
         :raises optuna.TrialPruned: the pruner ended the trial.
         :raises RunError: the run failed.
         """
         try:
-            _, result = train_run(config, self.command_line, ends_early)
+            _, result = train_run(config, self.command_line, should_stop)
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()
