@@ -25,7 +25,7 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
     :param network: a layer, or a sequence of layers.
     :param bf16: compute wide layers in bf16, see :mod:`rlher.algos.precision`.
     """
-    layers = [*network] if isinstance(network, nn.Sequential) else [network]
+    layers = [*network] if type(network) is nn.Sequential else [network]
     for layer in layers:
         if type(layer) is nn.Linear:
             dtype = layer_dtype(layer, layers, bf16)

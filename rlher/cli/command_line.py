@@ -131,8 +131,8 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     name, equals, text = word.partition("=")
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
-        field = command.key_fields.get(SHORT_KEYS.get(key, key))
-        return {key: parse_value(key, text, field, is_sweep)}
+        key = SHORT_KEYS.get(key, key)
+        return {key: parse_value(key, text, command.key_fields.get(key), is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
     near = [f"{flag} or {word}=..."] if flag in command.flags else choices

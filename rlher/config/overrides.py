@@ -101,8 +101,10 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     is_quoted = text.lstrip()[:1] in ("'", '"')
     if field and takes_text(field) and not (HYDRA_SYNTAX.search(text) if is_sweep else is_quoted):
         return text
-    value = text if PLAIN.fullmatch(text) else _parse_by_hydra(key, text)
     is_list = field is not None and takes_list(field) and not is_sweep
+    if is_list and not text:
+        return []
+    value = text if PLAIN.fullmatch(text) else _parse_by_hydra(key, text)
     return list(value) if is_list and isinstance(value, SweepValues) else value
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlher.config.key import rules_of
+from rlher.config.key import rules_of, takes_list
 from rlher.config.training import fields_that_name_code
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -67,8 +67,11 @@ def _named_code(key: str, value: Any) -> list[Any]:
         return []
     entry = key.removeprefix(name).lstrip(".")
     parts = leaves({entry: value} if entry else value)
-    if rules_of(fields_that_name_code()[name]).names_code == "path":
+    field = fields_that_name_code()[name]
+    if rules_of(field).names_code == "path":
         return [part for part in parts if ":" in str(part)]
+    if takes_list(field):  # a number may become the name of a module
+        return parts
     return [part for part in parts if part and not isinstance(part, int | float)]
 
 

@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first episode; the next ones count up")
     arguments = parser.parse_args()
     folder = Path(__file__).absolute().parent
+    sys.path.append(str(folder))  # copied modules lie there; `python -P` leaves it out
     agent = json.loads((folder / "agent.json").read_text())
     env = make_env(agent)
     successes = 0

@@ -51,3 +51,13 @@ def test_outputs_are_float32(layer_norm: bool, outputs: int) -> None:
     values = apply_network(network, th.ones(4, 3), bf16=True)
     assert values.dtype == th.float32
     assert th.allclose(values, th.tensor(-20.06))
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_an_own_forward_of_a_sequence_is_called(bf16: bool) -> None:
+    class Residual(nn.Sequential):
+        def forward(self, x: th.Tensor) -> th.Tensor:
+            return x + super().forward(x)
+
+    network, x = Residual(nn.Linear(40, 40)), th.ones(2, 40)
+    assert th.equal(apply_network(network, x, bf16), network(x))

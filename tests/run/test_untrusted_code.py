@@ -206,6 +206,9 @@ def test_a_recipe_file_that_names_code_needs_trust(rlher, tmp_path: Path) -> Non
     assert rlher(*train).code == 0, "it was written here"
     (tmp_path / "mine.yaml").write_text("env: {id: '${oc.env:HOME}'}\n")
     assert rlher(*train).code == 2
+    for number in ("5", "0", "true"):  # it would be the name of a module
+        (tmp_path / "mine.yaml").write_text(f"env: {{modules: [{number}]}}\n")
+        assert "--trust-code" in rlher(*train).err
     (tmp_path / "mine.yaml").write_text("trust_code: true\n" + recipe)
     assert rlher(*train).code == 2, "a file must not trust itself"
     (tmp_path / "mine.yaml").write_text(recipe)
