@@ -1,4 +1,4 @@
-"""Corrections of simulators, with a section for each: workarounds for faults.
+"""Corrections of simulators, with a section for each: workarounds for faults, and a faster step of Fetch.
 
 Corrections of highway-env's functions are in :mod:`rlher.envs.highway_env_patch`.
 """
@@ -54,12 +54,14 @@ def simulator_construction(package: str, kwargs: dict[str, Any]) -> AbstractCont
 
 
 def correct_simulator(env: gym.Env) -> gym.Env:
-    """Apply the corrections for MuJoCo and Panda to an environment, and return it."""
+    """Apply the corrections for MuJoCo, Fetch and Panda to an environment, and return it."""
     if "mujoco" in sys.modules:  # by default it writes warnings into MUJOCO_LOG.TXT in the current folder
         sys.modules["mujoco"].set_mju_user_warning(lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1))
     module = type(env.unwrapped).__module__
     if module.startswith("panda_gym."):
         return SeededResets(env)
+    if module.startswith("gymnasium_robotics.envs.fetch."):
+        _read_fingers_only(env.unwrapped)
     return env
 
 
@@ -100,6 +102,19 @@ def choose_mujoco_renderer() -> None:
             "MuJoCo has no renderer here. Install one, on Debian with `apt-get install libegl1 libgl1-mesa-dri` (EGL) "
             "or `apt-get install libosmesa6` (OSMesa); no GPU is needed."
         )
+
+
+# ---------------------------------------------------------------------------------------------------------------- Fetch
+
+
+def _read_fingers_only(fetch: Any) -> None:
+    """Let a Fetch environment read only the two finger joints, because it uses no others.
+
+    By default it reads all 15 joints of the robot by name, which takes a fifth of the time of a step
+    (``generate_mujoco_observations`` of gymnasium-robotics 1.4).
+    """
+    names = fetch._model_names
+    names._joint_names = [name for name in names.joint_names if name.startswith("robot")][-2:]
 
 
 # ---------------------------------------------------------------------------------------------------- SDL (highway-env)
