@@ -320,7 +320,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time for most policies."""
         if self.vector_keys is None:
             return super().predict(observation, state, episode_start, deterministic)
-        self.policy.set_training_mode(False)
+        if self.policy.training:  # after updates; in evaluations it would take 5 % of a step
+            self.policy.set_training_mode(False)
         with th.no_grad():
             features = self.join_obs(observation)
             actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
