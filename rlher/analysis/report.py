@@ -193,7 +193,7 @@ def read_study(folder: Path) -> dict[str, Any]:
         "counts": ", ".join(counts),
         "candidates": _candidates(folder, verdict),
         "best": read_text_or_empty(folder / RECIPE_FILE),
-        "command": read_commands(folder),
+        "command": read_commands(folder).rstrip(),  # a newline would run a pasted line
         "trials": _trials(folder / TRIALS_FILE),
         "pictures": embed(sorted(folder.glob("*.png"))),
     }
