@@ -27,7 +27,6 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_target: Any
     critic_params: list[th.nn.Parameter]
     target_critic_params: list[th.nn.Parameter]
-    actor_params: list[th.nn.Parameter]
     actor_optimizer: FusedOptimizer
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
@@ -51,8 +50,7 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the networks' parameters, and the optimizers' steps along the gradients of both losses."""
-        self.actor_params = list(self.actor.parameters())
+        """Set the critics' parameters, and the optimizers' steps along the gradients of both losses."""
         self.critic_params = list(self.critic.parameters())
         self.target_critic_params = list(self.critic_target.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]

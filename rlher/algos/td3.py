@@ -24,6 +24,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
+    actor_params: list[th.nn.Parameter]
     target_actor_params: list[th.nn.Parameter]
 
     def __init__(
@@ -33,8 +34,9 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().__init__(*args, **kwargs)
 
     def setup_update(self) -> None:
-        """Set the target actor's parameters and the schedule of the noise in the target actions, too."""
+        """Set the actors' parameters and the schedule of the noise in the target actions, too."""
         super().setup_update()
+        self.actor_params = list(self.actor.parameters())
         self.target_actor_params = list(self.actor_target.parameters())
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")

@@ -99,7 +99,7 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     if not is_sweep:
         _require_single_values(command, overrides)
     if conf_file:
-        overrides = overrides | rl_zoo.file_overrides(conf_file, overrides)
+        overrides |= rl_zoo.file_overrides(conf_file, overrides)
     return CommandLine(command, overrides, is_sweep, prints_config)
 
 

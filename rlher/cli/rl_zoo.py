@@ -135,7 +135,8 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     algo, env = overrides.get("algo"), overrides.get("env")
     if algo is None or isinstance(algo, SweepValues) or isinstance(env, SweepValues):
         raise UserError(f"{path} has the values of one environment for one algorithm; choose one of each.")
-    algo = expand_overrides({"algo": algo})["algo"]  # for the user's own class, the algorithm that it extends
+    given = expand_overrides(overrides)  # her=off sets her.n_sampled_goal, too
+    algo = given["algo"]  # for the user's own class, the algorithm that it extends
     entries = read_mapping(path, has_aliases=True)
     entry = entries.get(str(env), entries.get("default"))
     if not isinstance(entry, dict):
@@ -150,7 +151,6 @@ def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     values = {str(name): parse_python_literal(value) for name, value in entry.items()}
     require_trusted_code(path, expand_overrides(to_config_keys(values)), trusts_code(overrides))
     in_file = {"recipe": None, "normalize.enabled": False, **to_config_keys(defaults | values)}
-    given = expand_overrides(overrides)  # her=off sets her.n_sampled_goal, too
     return {key: value for key, value in in_file.items() if key not in given}
 
 

@@ -30,16 +30,13 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import RUN_MODULES, train_run
+from rlher.training.start import JOB_MODULES, train_run
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
 
 STATUS_ORDER = (Status.WAITING, Status.RUNNING, Status.INTERRUPTED, Status.FAILED, Status.FINISHED)
 """Order of the table, which leaves out waiting runs."""
-
-SWEEP_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
-"""What the fork server imports for the workers of a sweep."""
 
 
 @dataclass
@@ -165,7 +162,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(SWEEP_MODULES)
+        start_fork_server(JOB_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:

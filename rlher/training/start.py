@@ -18,6 +18,9 @@ from rlher.training.messages import print_header
 RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 """What the fork server imports for the workers of a run."""
 
+JOB_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
+"""What the fork server imports for workers that train whole runs."""
+
 
 def start_fork_server_for_run(threads: int | None) -> None:
     """Start the fork server if a run with this many torch threads has worker processes."""
