@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?= algo=tqc env=parking-v0
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal  # compile the tests and rlher once
 
 .DEFAULT_GOAL := help
 .PHONY: help train test test-slow lint type docs format wheel release-check clean

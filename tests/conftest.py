@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
 import pytest
-import yaml
-
-from rlher.algos.compilation import skip_compiler_import
-from rlher.cli.commands import SEARCH_MODULES
-from rlher.core.workers import start_fork_server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background processes like this
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,7 +18,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 STATE = tempfile.TemporaryDirectory()
 os.environ["XDG_STATE_HOME"] = STATE.name  # of the key that signs runs
-skip_compiler_import()  # for plain models of Stable-Baselines3, which few tests compile
 os.fsync = lambda handle: None  # a tenth of the time of a short run; only a power failure needs it
 
 
@@ -47,9 +39,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def fork_server_of_a_run() -> None:
-    """Let the fork server import what a run's workers need; without it, each worker of a test imports torch."""
+def imports_of_a_run() -> None:
+    """Let the fork server import what a run's workers need; without it, each worker of a test imports torch.
+
+    Imported here, since the process that distributes the tests loads this file as well, before it starts any.
+    """
+    from rlher.algos.compilation import skip_compiler_import
+    from rlher.cli.commands import SEARCH_MODULES
+    from rlher.core.workers import start_fork_server
+
     start_fork_server(SEARCH_MODULES)
+    skip_compiler_import()  # for plain models of Stable-Baselines3, which few tests compile
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +123,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make_run(tmp_path: Path) -> Make:
     """Write a run folder with a linear learning curve."""
+    import numpy as np
+    import pandas as pd
+    import yaml
 
     def make(name: str, seed: int = 0, rise: float = 0.1, freq: int = 100, rows: int = 10, **config: Any) -> Path:
         folder = tmp_path / "logs" / name
