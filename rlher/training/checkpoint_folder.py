@@ -1,21 +1,18 @@
-"""What a checkpoint holds: files that are written atomically, with a checksum of every file.
+"""What a checkpoint holds: files that are written atomically.
 
 ``<run>/checkpoints/000012000/`` is what a run resumes from. It is written beside its place and renamed. Nothing in it
-is pickled.
+is pickled. All large files are zip files, which have checksums.
 """
 
 import contextlib
-import hashlib
 import json
-import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from rlher.core.console import warn
-from rlher.core.errors import DamagedFile, as_read_error, first_line
 from rlher.core.reading import MAX_TABLE_BYTES, require_regular_file
-from rlher.core.writing import sync, write_json
+from rlher.core.writing import sync
 from rlher.run.run_folder import MODEL_FILES
 
 MODEL_FILE = "model.zip"
@@ -28,11 +25,8 @@ ENV_ACTIONS_FILE = "env_actions.npz"
 """The actions since the environments were built, and the observations after them."""
 STATE_FILE = "state.json"
 """Counters, random number generators, the evaluations so far, and the values of the config keys that may not change."""
-MANIFEST_FILE = "checkpoint.json"
-"""The checksums."""
-
 KEPT_CHECKPOINTS = 2
-"""Checkpoints of a run that are kept: if the newest is damaged, the one before is resumed from."""
+"""Checkpoints of a run that are kept. If the disk damaged the newest one, the user can resume from the one before."""
 
 
 @contextlib.contextmanager
@@ -52,8 +46,6 @@ def new_checkpoint(parent: Path, timesteps: int) -> Iterator[Path]:
         parent.mkdir(exist_ok=True)  # not its parents: a run folder that was moved away is not made again
         temporary.mkdir()
         yield temporary
-        sums = {file.name: _digest(file) for file in sorted(temporary.iterdir())}
-        write_json(temporary / MANIFEST_FILE, {"sha256": sums})
         for file in (*temporary.iterdir(), temporary):
             sync(file)
         if path.exists():
@@ -73,47 +65,21 @@ def newest_first(parent: Path) -> list[Path]:
     return sorted(checkpoints, key=timesteps_of, reverse=True)
 
 
+def newest(parent: Path) -> Path | None:
+    """Return the newest checkpoint of a run, or None if there is none."""
+    return next(iter(newest_first(parent)), None)
+
+
 def timesteps_of(folder: Path) -> int:
     """Return the environment steps done at a checkpoint."""
     return int(folder.name)
 
 
-def verify(folder: Path) -> None:
-    """Compare every file of a checkpoint with its checksum.
+def read_state(folder: Path) -> dict[str, Any]:
+    """Return the unchecked content of a checkpoint's :data:`STATE_FILE`.
 
-    :raises DamagedFile: a file is missing, changed or not a regular file, or the manifest cannot be read.
-    :raises UserError: the disk does not answer, or reading is not permitted.
+    :raises OSError, ValueError: the file cannot be read, or is damaged.
     """
-    with as_read_error(folder):
-        for file in folder.iterdir():
-            require_regular_file(file, MAX_TABLE_BYTES if file.suffix == ".json" else math.inf)
-        sums: dict[str, str] = json.loads((folder / MANIFEST_FILE).read_text())["sha256"]
-        for name, digest in sums.items():
-            file = folder / Path(name).name  # a forged manifest may name any path
-            if _digest(file) != digest:
-                raise DamagedFile(file, "it has changed since it was written")
-
-
-def newest_valid(folder: Path) -> Path | None:
-    """Return the newest checkpoint whose checksums match, if any; rename newer ones, and warn of each.
-
-    :raises UserError: a checkpoint cannot be read now; it may be intact, so it is not renamed.
-    """
-    for checkpoint in newest_first(folder):
-        try:
-            verify(checkpoint)
-        except DamagedFile as error:
-            aside = checkpoint.with_name(f"{checkpoint.name}.damaged")
-            shutil.rmtree(aside, ignore_errors=True)  # of an earlier resume
-            with contextlib.suppress(OSError):
-                checkpoint.rename(aside)
-            outcome = "cannot be renamed" if checkpoint.exists() else f"was renamed to {aside.name}"
-            warn(f"{first_line(error)}; the checkpoint {outcome}.")
-        else:
-            return checkpoint
-    return None
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    file = folder / STATE_FILE
+    require_regular_file(file, MAX_TABLE_BYTES)
+    return dict(json.loads(file.read_text()))

@@ -86,8 +86,8 @@ class Checkpointer:
         """Write a last checkpoint, unless there is one of this step."""
         if self._freq is None:
             return
-        saved = map(checkpoint_folder.timesteps_of, checkpoint_folder.newest_first(self._parent))
-        if self._model.num_timesteps != next(saved, None):
+        newest = checkpoint_folder.newest(self._parent)
+        if newest is None or self._model.num_timesteps != checkpoint_folder.timesteps_of(newest):
             self.save()
 
     def save(self) -> None:
@@ -130,7 +130,7 @@ class Checkpointer:
 
         It sets the random number generators, so nothing may draw from them between it and ``learn``.
 
-        :raises UserError: its content is invalid or belongs to another model, although its checksums match.
+        :raises UserError: it is damaged, or belongs to another model.
         :raises RunError: an environment failed while its actions were repeated.
         """
         try:
@@ -149,7 +149,7 @@ class Checkpointer:
         """
         model, envs = self._model, self._envs
         model_file.load_parameters(folder / MODEL_FILE, model)
-        state = json.loads((folder / STATE_FILE).read_text())
+        state = checkpoint_folder.read_state(folder)
         self._evaluator.load(folder, state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
 

@@ -1,7 +1,6 @@
 """Resume a run that was killed or interrupted, or extend a finished one."""
 
 import contextlib
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,6 @@ from rlher.run.run_folder import (
     read_result,
 )
 from rlher.training import checkpoint_folder
-from rlher.training.checkpoint_folder import STATE_FILE
 from rlher.training.messages import print_header
 from rlher.training.start import start_fork_server_for_run
 
@@ -54,7 +52,7 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
 
 
 def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0) -> tuple[RunFolder, RunResult]:
-    """Continue a run in its folder from its newest valid checkpoint, or from its beginning if it has none.
+    """Continue a run in its folder from its newest checkpoint, or from its beginning if it has none.
 
     :param config: with the run's folder and its own keys, some of them changed; code that it names is trusted.
     :param command_line: the command line, for the run folder.
@@ -74,11 +72,11 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
             if not path.is_dir():
                 require_safe_to_write(path)
         remove_unfinished(folder)
-        checkpoint = checkpoint_folder.newest_valid(folder / CHECKPOINTS_FOLDER)
+        checkpoint = checkpoint_folder.newest(folder / CHECKPOINTS_FOLDER)
         done = checkpoint_folder.timesteps_of(checkpoint) if checkpoint else 0
         start_note = f"resumed at {done:,} of {new_config.total_timesteps:,} steps"
         if checkpoint is None:
-            start_note = "no valid checkpoint; training starts from step 0"
+            start_note = "no checkpoint; training starts from step 0"
         _require_allowed_changes(recorded, new_config, checkpoint)
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint)
         with prepare(new_config, checkpoint) as setup:
@@ -98,7 +96,7 @@ def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: 
     values, defaults, recorded = map(values_kept_on_resume, (new_config, run.config.defaults(), run.config))
     if checkpoint is not None:
         with contextlib.suppress(Exception):  # a damaged file raises many kinds; restoring it says so
-            recorded = dict(json.loads((checkpoint / STATE_FILE).read_text())["config"])
+            recorded = dict(checkpoint_folder.read_state(checkpoint)["config"])
     changes = [
         f"{key.removesuffix('.name')}={value} (it was trained with {before})"
         for key, (before, value) in changed_values(recorded, values, defaults).items()
@@ -110,7 +108,7 @@ def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: 
 
 
 def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None) -> None:
-    """Raise UserError if no steps are left to do, or a finished run has no valid checkpoint.
+    """Raise UserError if no steps are left to do, or a finished run has no checkpoint.
 
     :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the earlier one.
     :param done: steps of the checkpoint from which it is resumed; 0 without one.
@@ -127,9 +125,7 @@ def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path 
     if total < min(done, last_step):  # the last step of several environments may have passed total_timesteps
         raise UserError(f"total_timesteps={total} is too small: {run} is at {done:,} steps already; use a larger one.")
     if finished and checkpoint is None:
-        raise UserError(
-            f"{run} is finished and has no valid checkpoint; start a new run with {run.init_from_override()}."
-        )
+        raise UserError(f"{run} is finished and has no checkpoint; start a new run with {run.init_from_override()}.")
 
 
 def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
