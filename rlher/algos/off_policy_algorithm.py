@@ -11,12 +11,10 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
-from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs, RolloutReturn, TrainFreq
+from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
@@ -176,71 +174,57 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
-            rollout = self.collect_rollouts(
-                self.env,
-                callback=callback,
-                train_freq=self.train_freq,
-                replay_buffer=self.replay_buffer,
-                action_noise=self.action_noise,
-                learning_starts=self.learning_starts,
-                log_interval=log_interval,
-            )
-            if not rollout.continue_training:
+            steps_before = self.num_timesteps
+            if not self._collect_rollout(callback, log_interval):
                 break
             if self.num_timesteps > self.learning_starts:
-                self.gradient_steps_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
+                collected_steps = self.num_timesteps - steps_before
+                self.gradient_steps_due = collected_steps if self.gradient_steps < 0 else self.gradient_steps
             if not self.overlap:
                 self._do_due_updates()
         callback.on_training_end()
         self._do_due_updates()
         return self
 
-    def collect_rollouts(
-        self,
-        env: VecEnv,
-        callback: BaseCallback,
-        train_freq: TrainFreq,
-        replay_buffer: ReplayBuffer,
-        action_noise: ActionNoise | None = None,
-        learning_starts: int = 0,
-        log_interval: int | None = None,
-    ) -> RolloutReturn:
-        """Play ``train_freq`` steps or episodes and store them. During the first step, do the updates that are due."""
-        n_envs = env.num_envs
+    def _collect_rollout(self, callback: BaseCallback, log_interval: int | None) -> bool:
+        """Play ``train_freq`` steps or episodes and store them. During the first step, do the updates that are due.
+
+        :return: whether training continues; False if a callback ended it.
+        """
         num_collected_steps = num_collected_episodes = 0
         callback.on_rollout_start()
-        while should_collect_more_steps(train_freq, num_collected_steps, num_collected_episodes):
-            actions, buffer_actions = self._sample_action(learning_starts, action_noise, n_envs)
+        while should_collect_more_steps(self.train_freq, num_collected_steps, num_collected_episodes):
+            actions, buffer_actions = self._sample_action()
             try:
-                env.step_async(actions)
+                self.env.step_async(actions)
                 self._do_due_updates()
-                new_obs, rewards, dones, infos = env.step_wait()
+                new_obs, rewards, dones, infos = self.env.step_wait()
             except WorkerLost as lost:  # this step has no result
-                self.start_new_episodes(env.replace_lost(lost))  # type: ignore[attr-defined]
+                self.start_new_episodes(self.env.replace_lost(lost))
                 continue
             self.update_normalizer(new_obs)
 
-            self.num_timesteps += n_envs
+            self.num_timesteps += self.n_envs
             num_collected_steps += 1
             callback.update_locals(locals())
             continues = callback.on_step()
 
             self._update_info_buffer(infos, dones)
-            self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)  # type: ignore[arg-type]
+            self._store_transition(self.replay_buffer, buffer_actions, new_obs, rewards, dones, infos)
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
-            for index in dones.nonzero()[0].tolist():
+            for env_idx in dones.nonzero()[0].tolist():
                 num_collected_episodes += 1
                 self._episode_num += 1
-                if action_noise is not None:
-                    action_noise.reset(**({"indices": [index]} if n_envs > 1 else {}))
-                self.random_actions.reset(index)
+                if self.action_noise is not None:
+                    self.action_noise.reset(**({"indices": [env_idx]} if self.n_envs > 1 else {}))
+                self.random_actions.reset(env_idx)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
             if not continues:  # checked after storing, because a checkpoint repeats the actions of stored steps only
-                return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=False)
+                return False
         callback.on_rollout_end()
-        return RolloutReturn(num_collected_steps * n_envs, num_collected_episodes, continue_training=True)
+        return True
 
     def _do_due_updates(self) -> None:
         updates, self.gradient_steps_due = self.gradient_steps_due, 0
@@ -288,9 +272,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------------------- acting
 
-    def _sample_action(
-        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _sample_action(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones.
 
         :return: (n_envs, …) actions, and the same actions as the buffer stores them: of a ``Box``, scaled to [-1, 1].
@@ -298,20 +280,20 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         obs: Any = self._last_obs
         if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
             obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
-        warm_up = self.num_timesteps < learning_starts
+        warm_up = self.num_timesteps < self.learning_starts
         if warm_up:
-            actions = np.array([self.action_space.sample() for _ in range(n_envs)])
+            actions = np.array([self.action_space.sample() for _ in range(self.n_envs)])
         else:
             actions, _ = self.predict(obs)
         if not isinstance(self.action_space, spaces.Box):
             self.random_actions.replace(actions, warm_up)
             return actions, actions
         scaled = self.policy.scale_action(actions)
-        if action_noise is not None:
-            scaled = np.clip(scaled + action_noise(), -1, 1)
+        if self.action_noise is not None:
+            scaled = np.clip(scaled + self.action_noise(), -1, 1)
         actions = self.policy.unscale_action(scaled)
-        for env in self.random_actions.replace(actions, warm_up):
-            scaled[env] = self.policy.scale_action(actions[env])
+        for env_idx in self.random_actions.replace(actions, warm_up):
+            scaled[env_idx] = self.policy.scale_action(actions[env_idx])
         return actions, scaled
 
     def predict(
