@@ -26,7 +26,7 @@ from rlher.core.console import escape_control, print_note, warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.reading import finite_float
 from rlher.envs import make
-from rlher.envs.contract import check_goal_env, require_goal_env
+from rlher.envs.contract import check_goal_env, check_or_raise
 from rlher.envs.registration import registering_module
 from rlher.envs.simulators import choose_mujoco_renderer
 from rlher.jobs.sweep import train_sweep
@@ -403,7 +403,7 @@ def make_env(env: str, render_mode: str | None = None, **keys: Any) -> gym.Env:
         is a file that names code.
     :raises UserError: there is no such environment, or it violates the contract of a goal environment.
     """
-    return _make_env(require_goal_env(_compose_env(env, keys).env).config, render_mode)
+    return _make_env(check_or_raise(_compose_env(env, keys).env).config, render_mode)
 
 
 # ------------------------------------------------------------------------------------------------ helpers

@@ -96,9 +96,9 @@ def fill(buffer: HerReplayBuffer, transitions: int) -> None:
     for array in [*(rows["obs"][key] for key in layout.observation_dtype.names or ()), rows["action"], rows["reward"]]:
         if array.dtype == np.float32:
             array[:] = rng.standard_normal(array.shape)
-    next_achieved = np.zeros(EPISODE, layout.achieved_dtype)
+    next_achieved_goals = np.zeros(EPISODE, layout.achieved_dtype)
     for _ in range(transitions // EPISODE):
-        append_episode(storage, rows, last_obs, next_achieved)
+        append_episode(storage, rows, last_obs, next_achieved_goals)
 
 
 def on_disk(folder: Path) -> int:

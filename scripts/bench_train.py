@@ -148,10 +148,10 @@ def fill(buffer: HerReplayBuffer, capacity: int) -> None:
         first, last = storage.episode_first_id[episode], storage.episode_last_id[episode]
         positions = storage.positions(np.arange(first, last + 1))
         last_obs = storage.episode_last_obs[episode].copy()
-        arrays.append((storage.rows[positions], last_obs, storage.next_achieved[positions]))
+        arrays.append((storage.rows[positions], last_obs, storage.next_achieved_goals[positions]))
     while storage.n_transitions + 1000 < capacity:
-        rows, last_obs, next_achieved = arrays[index % len(arrays)]
-        append_episode(storage, rows, last_obs, next_achieved)
+        rows, last_obs, next_achieved_goals = arrays[index % len(arrays)]
+        append_episode(storage, rows, last_obs, next_achieved_goals)
         index += 1
 
 

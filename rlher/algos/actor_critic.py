@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, loss_step, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, make_optimizer_step, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -55,8 +55,9 @@ class ActorCritic(OffPolicyAlgorithm):
         self.target_critic_params = list(self.critic_target.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self.actor_optimizer = FusedOptimizer(self.actor.optimizer)
-        self.actor_step = loss_step(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
-        self.critic_step = loss_step(self.critic_loss, FusedOptimizer(self.critic.optimizer), self.compiles_losses)
+        critic_optimizer = FusedOptimizer(self.critic.optimizer)
+        self.actor_step = make_optimizer_step(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
+        self.critic_step = make_optimizer_step(self.critic_loss, critic_optimizer, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
@@ -103,10 +104,10 @@ class ActorCritic(OffPolicyAlgorithm):
             return batch
         obs = batch.obs
         if isinstance(obs, th.Tensor):
-            cloned: PyTorchObs = obs[demonstrations]
+            demonstrated_obs: PyTorchObs = obs[demonstrations]
         else:
-            cloned = {key: values[demonstrations] for key, values in obs.items()}
-        return batch._replace(cloned=(cloned, batch.actions[demonstrations]))
+            demonstrated_obs = {key: values[demonstrations] for key, values in obs.items()}
+        return batch._replace(demonstrations=(demonstrated_obs, batch.actions[demonstrations]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.
@@ -128,8 +129,8 @@ class ActorCritic(OffPolicyAlgorithm):
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""
         loss, logged = self.actor_loss(batch)
         losses: LoggedValues = {"actor_loss": loss, **logged}
-        if batch.cloned is not None:
-            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.cloned)
+        if batch.demonstrations is not None:
+            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.demonstrations)
             loss = loss + self.bc_weight * bc_loss
         return loss, losses
 

@@ -35,17 +35,17 @@ class RandomActions:
         if probability == 0 and not self.steps_left.any():
             return []
         is_drawn = np.random.random(len(self.steps_left)) < probability
-        for env in np.flatnonzero(is_drawn & (self.steps_left == 0)):
-            self.actions[env] = self.action_space.sample()
-            self.steps_left[env] = self.hold
+        for env_idx in np.flatnonzero(is_drawn & (self.steps_left == 0)):
+            self.actions[env_idx] = self.action_space.sample()
+            self.steps_left[env_idx] = self.hold
         replaced = np.flatnonzero(self.steps_left).tolist()
         actions[replaced] = self.actions[replaced]
         self.steps_left[replaced] -= 1
         return replaced
 
-    def reset(self, envs: int | slice = slice(None)) -> None:
+    def reset(self, env_indices: int | slice = slice(None)) -> None:
         """Stop holding actions in these environments, because their episodes ended."""
-        self.steps_left[envs] = 0
+        self.steps_left[env_indices] = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Return the held actions as JSON values."""

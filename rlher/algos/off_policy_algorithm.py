@@ -110,11 +110,11 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Set ``optimizers`` and what else ``update`` needs. It is not saved: a model is set up again when loaded."""
         raise NotImplementedError
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
+    def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Do one update.
 
         :param batch: batch of :meth:`make_batch`.
-        :param step: index of this update among the gradient steps of a ``train`` call.
+        :param gradient_step: index of this update among the gradient steps of a ``train`` call.
         :return: values to log by name, which are numbers or tensors with one element, and the TD errors
             (…, batch, any).
         """
@@ -305,9 +305,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if self.policy.training:  # after updates; in evaluations it would take 5 % of a step
             self.policy.set_training_mode(False)
         with th.no_grad():
-            features = self.join_obs(observation)
-            actions = self.act(features.reshape(-1, features.shape[-1]), deterministic).cpu().numpy()
-        actions = actions.reshape(features.shape[:-1] + (self.action_space.shape or ()))
+            joined = self.join_obs(observation)
+            actions = self.act(joined.reshape(-1, joined.shape[-1]), deterministic).cpu().numpy()
+        actions = actions.reshape(joined.shape[:-1] + (self.action_space.shape or ()))
         if self.policy.squash_output:
             actions = self.policy.unscale_action(actions)
         return actions, state
@@ -319,11 +319,11 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self._update_learning_rate(self.optimizers)
         self.policy.set_training_mode(True)  # ended by `predict`
         history: dict[str, list[Any]] = defaultdict(list)
-        for step in range(gradient_steps):
+        for gradient_step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
             samples = HerReplayBufferSamples(*self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
             self._n_updates += 1
-            logged, errors = self.update(self.make_batch(samples), step)
+            logged, errors = self.update(self.make_batch(samples), gradient_step)
             for name, value in logged.items():
                 history[name].append(value)
             if samples.indices is not None:

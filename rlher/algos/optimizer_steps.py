@@ -62,7 +62,7 @@ class FusedOptimizer:
         return state
 
 
-def loss_step(
+def make_optimizer_step(
     loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
     optimizer: FusedOptimizer,
     compile: bool,

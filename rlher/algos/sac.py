@@ -40,12 +40,12 @@ class SACBase(ActorCritic):
             self.optimizers.append(self.ent_coef_optimizer)
             self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer)
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
+    def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         losses, errors = self.update_critics(batch)
         losses |= self.update_actor(batch)
         losses |= self.update_ent_coef(losses["log_prob"]) | {"ent_coef": batch.ent_coef}
-        if step % self.target_update_interval == 0:
+        if gradient_step % self.target_update_interval == 0:
             self.update_targets()
         return losses, errors
 

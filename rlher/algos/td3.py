@@ -42,7 +42,7 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
 
-    def update(self, batch: UpdateBatch, step: int) -> tuple[LoggedValues, th.Tensor]:
+    def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         losses, errors = self.update_critics(batch)
         if self._n_updates % self.policy_delay == 0:

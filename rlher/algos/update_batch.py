@@ -25,7 +25,7 @@ class UpdateBatch(NamedTuple):
     :ivar rewards: (batch, 1) rewards or n-step returns.
     :ivar discounts: (batch, 1) discounts of the value of ``next_obs``; 0 if nothing is bootstrapped.
     :ivar weights: (batch, 1) importance weights, None if all are equal.
-    :ivar cloned: observations and actions of the demonstrations in the batch, None if nothing is cloned.
+    :ivar demonstrations: observations and actions to clone, None if there are none.
     :ivar noise: (batch, action_dim) noise of the actor's actions.
     :ivar next_noise: (batch, action_dim) noise of the target actions.
     :ivar ent_coef: entropy coefficient.
@@ -37,7 +37,7 @@ class UpdateBatch(NamedTuple):
     rewards: th.Tensor
     discounts: th.Tensor
     weights: th.Tensor | None = None
-    cloned: tuple[PyTorchObs, th.Tensor] | None = None
+    demonstrations: tuple[PyTorchObs, th.Tensor] | None = None
     noise: Any = None
     next_noise: Any = None
     ent_coef: Any = None

@@ -60,11 +60,13 @@ class CheckResult:
     :param spaces: the spaces of the observation's keys and of the actions, as text. Empty if the environment could not
         be constructed.
     :param findings: findings in the order of the checks; never empty.
+    :param raised: the exception if the environment raised.
     """
 
     config: EnvConfig
     spaces: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    raised: RunError | None = None
 
     @property
     def errors(self) -> list[Finding]:
@@ -105,38 +107,34 @@ def check_goal_env(config: EnvConfig, seed: int = 0) -> CheckResult:
     """
     result = CheckResult(config)
     try:
-        _check(result, seed)
+        with closing(CheckedEnv(make_base_env(config), config.id)) as env:
+            spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
+            result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
+            result.findings += _check_interface(config, env)
+            if not result.errors:
+                rollout = RandomRollout(env, seed)
+                result.config = with_probed_properties(config, rollout)
+                for check in CHECKS:
+                    result.findings += check(result.config, rollout)
     except RunError as error:
+        result.raised = error
         result.findings.append(Finding("error", str(error)))
     return result
 
 
-def require_goal_env(config: EnvConfig) -> CheckResult:
-    """Return the result of the contract check; raise the first error that it finds.
+def check_or_raise(config: EnvConfig) -> CheckResult:
+    """Check an environment as :func:`check_goal_env` does, and raise the first error that it finds.
 
     :raises UserError: the environment does not exist, cannot be made, or violates the contract.
     :raises RunError: the environment raised in its constructor or during the random episodes.
     """
-    result = CheckResult(config)
-    _check(result)
+    result = check_goal_env(config)
+    if result.raised:
+        raise result.raised
     if result.errors:
         message = result.errors[0].message
         raise UserError(message if config.id in message else f"{config.id}: {message}")
     return result
-
-
-def _check(result: CheckResult, seed: int = 0) -> None:
-    """Add spaces, probed properties and findings to a result, until the environment raises RunError."""
-    config = result.config
-    with closing(CheckedEnv(make_base_env(config), config.id)) as env:
-        spaces = getattr(env.observation_space, "spaces", {"observation": env.observation_space})
-        result.spaces = {name: str(space) for name, space in {**spaces, "action": env.action_space}.items()}
-        result.findings += _check_interface(config, env)
-        if not result.errors:
-            rollout = RandomRollout(env, seed)
-            result.config = with_probed_properties(config, rollout)
-            for check in CHECKS:
-                result.findings += check(result.config, rollout)
 
 
 def _check_interface(config: EnvConfig, env: gym.Env) -> Iterator[Finding]:

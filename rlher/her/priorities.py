@@ -97,13 +97,13 @@ class TDErrorPriority(Priority):
         self.epsilon = epsilon
         # A new transition takes the position of an evicted one, so nothing ever has to be removed from the tree.
         self.tree = SumTree(storage.n_envs * storage.capacity)
-        self.steps_entered = 0  # of each environment, number of steps that entered the tree
+        self.steps_in_tree = 0  # number of steps of each environment that are in the tree
         self.max_priority = 1.0
         self.batches = 0
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[Ids, NDArray | None]:
         """Return (count,) ids, one from each of ``count`` equal shares of the priorities, and weights in (0, 1]."""
-        self._enter_new()
+        self._add_new_to_tree()
         positions = self.tree.find((rng.permutation(count) + rng.random(count)) / count)
         beta = self.beta + (1 - self.beta) * min(1.0, self.batches / self.beta_steps)
         self.batches += 1
@@ -119,15 +119,15 @@ class TDErrorPriority(Priority):
             priorities = (errors + self.epsilon) ** self.alpha
         if not np.isfinite(priorities).all():
             raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
-        self._enter_new()
+        self._add_new_to_tree()
         has_priority = self.storage.is_stored(ids) & (ids >= 0)  # demonstrations have none
         self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
         self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
 
-    def _enter_new(self) -> None:
-        if self.steps_entered != self.storage.steps_added:
-            self.tree.set(self.storage.positions(self.storage.ids_since(self.steps_entered)), self.max_priority)
-            self.steps_entered = self.storage.steps_added
+    def _add_new_to_tree(self) -> None:
+        if self.steps_in_tree != self.storage.steps_added:
+            self.tree.set(self.storage.positions(self.storage.ids_since(self.steps_in_tree)), self.max_priority)
+            self.steps_in_tree = self.storage.steps_added
 
     def _positions(self) -> Positions:
         """Return the positions of the environments' transitions."""
@@ -135,7 +135,7 @@ class TDErrorPriority(Priority):
 
     def state_dict(self) -> dict[str, NDArray]:
         """Return the priorities, the greatest priority so far, and the number of batches."""
-        self._enter_new()
+        self._add_new_to_tree()
         numbers = {"max_priority": np.array(self.max_priority), "batches": np.array(self.batches)}
         return numbers | {"priorities": self.tree.leaves[self._positions()]}
 
@@ -145,7 +145,7 @@ class TDErrorPriority(Priority):
         priorities = state["priorities"]
         if priorities.shape != positions.shape or not (np.isfinite(priorities) & (priorities >= 0)).all():
             raise ValueError("the priorities do not fit the transitions")
-        self._enter_new()
+        self._add_new_to_tree()
         self.tree.set(positions, priorities)
         self.max_priority, self.batches = float(state["max_priority"]), int(state["batches"])
 
@@ -172,7 +172,7 @@ class EnergyPriority(Priority):
     def __init__(
         self, storage: Storage, floor: float = 0.1, height: int | None = None, step_seconds: float | None = None
     ) -> None:
-        self.goal_size = math.prod(storage.next_achieved.shape[1:]) // storage.layout.goal_parts
+        self.goal_size = math.prod(storage.next_achieved_goals.shape[1:]) // storage.layout.goal_parts
         is_plain = height is None and step_seconds is None
         has_units = height in range(self.goal_size) and step_seconds is not None and 0 < step_seconds < np.inf
         if not (0 < floor <= 1 and (is_plain or has_units)):
@@ -199,7 +199,7 @@ class EnergyPriority(Priority):
         return first + (rng.random(count) * (last - first + 1)).astype(np.int64), None
 
     def _episodes(self) -> NDArray[np.int64]:
-        return np.concatenate([self.storage.episodes(env) for env in range(self.storage.n_envs)])
+        return np.concatenate([self.storage.episodes(env_idx) for env_idx in range(self.storage.n_envs)])
 
     def _weights(self, episodes: NDArray[np.int64]) -> NDArray:
         """Compute the energies of newly finished episodes, and return the weights of all given episodes."""
@@ -214,15 +214,15 @@ class EnergyPriority(Priority):
         if not energy[is_finished].any():
             return steps
         mean = energy[is_finished].mean()
-        as_average = mean * steps / steps[is_finished].mean()
-        return np.where(is_finished, np.maximum(energy, self.floor * mean), as_average)
+        expected = mean * steps / steps[is_finished].mean()
+        return np.where(is_finished, np.maximum(energy, self.floor * mean), expected)
 
     def _energy_of(self, episode: np.integer) -> float:
         """Return the energy of a finished episode."""
         storage = self.storage
         first, last = storage.episode_first_id[episode], storage.episode_last_id[episode]
         positions = storage.positions(np.arange(first, last + 1))
-        goals = [storage.rows["obs"][ACHIEVED_GOAL][positions[:1]], storage.next_achieved[positions]]
+        goals = [storage.rows["obs"][ACHIEVED_GOAL][positions[:1]], storage.next_achieved_goals[positions]]
         path = np.concatenate([goal.reshape(len(goal), -1)[:, : self.goal_size] for goal in goals], dtype=np.float64)
         moves = np.diff(path, axis=0)
         squared = (moves**2).sum(axis=1)

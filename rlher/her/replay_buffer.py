@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer as SB3HerRep
 
 from rlher.her import saving
 from rlher.her.priorities import Priority, checked_sample, resolve_priority
-from rlher.her.reward_and_done import RewardAndDone, RewardStatistics
+from rlher.her.reward_and_done import Relabeller, RewardStatistics
 from rlher.her.reward_function import RewardFunction
 from rlher.her.storage import ACHIEVED_GOAL, DESIRED_GOAL, Ids, Layout, Observations, Storage
 from rlher.her.strategies import GoalRequest, Strategy, resolve_strategy
@@ -74,7 +73,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     :param goal_selection_strategy: a name of ``STRATEGIES``, SB3's enumeration, or a function, see
         :mod:`rlher.her.strategies`.
     :param copy_info_dict: must be False: ``compute_reward`` gets empty infos.
-    :param relabel_done: see :class:`~rlher.her.reward_and_done.RewardAndDone`.
+    :param relabel_done: see :class:`~rlher.her.reward_and_done.Relabeller`.
     :param keep_goal_independent_reward: keep the goal-independent part of the stored reward, such as a crash penalty:
         stored reward minus ``compute_reward`` under the original goal.
     :param ends_on_success: whether the environment terminates on success. If None, the buffer infers it from the stored
@@ -168,13 +167,13 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         storage = Storage(self.buffer_size, n_envs, layout)
-        self._make_reward_and_done = partial(
-            RewardAndDone,
-            reward_function=RewardFunction(self._call_compute_reward),
-            relabel_done=relabel_done,
-            keep_goal_independent_reward=keep_goal_independent_reward,
-            ends_on_success=ends_on_success,
-            success_reward=success_reward,
+        self.relabeller = Relabeller(
+            storage,
+            RewardFunction(self._call_compute_reward),
+            relabel_done,
+            keep_goal_independent_reward,
+            ends_on_success,
+            success_reward,
         )
         self._priority_class = resolve_priority(priority)
         self._priority_kwargs = dict(priority_kwargs or {})
@@ -183,7 +182,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.reward_and_done = self._make_reward_and_done(storage)
+        self.relabeller.reset(storage)
         self.priority = self._priority_class(storage, **self._priority_kwargs)
         self._update_sb3_counters()
 
@@ -305,7 +304,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         storage = self.storage
         if len(ids[virtual]) > 0:
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.reward_and_done.observe_new_transitions(ids[virtual] + self.n_steps - 1)
+            self.relabeller.observe_new_transitions(ids[virtual] + self.n_steps - 1)
 
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
@@ -317,10 +316,10 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.reward_and_done.rewards_and_dones(positions, rows, goals, virtual)
+            rewards, dones = self.relabeller.rewards_and_dones(positions, rows, goals, virtual)
             last_ids, discounts = ids, None
         else:
-            rewards, dones, n_summed = self.reward_and_done.n_step_returns(
+            rewards, dones, n_summed = self.relabeller.n_step_returns(
                 ids, episodes, goals, virtual, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
@@ -392,7 +391,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         """Save to an ``.npz`` file of plain arrays. A loaded buffer samples what this buffer samples from now on."""
         extra = {
             "rng": self.rng.bit_generator.state,
-            "observed_rewards": asdict(self.reward_and_done.statistics),
+            "observed_rewards": asdict(self.relabeller.statistics),
             "priority": self._priority_text,
         }
         saving.save(self.storage, path, extra, self.priority.state_dict())
@@ -408,7 +407,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             storage, extra, priorities = saving.load(path, before)
             self._set_storage(storage)
             self.rng.bit_generator.state = extra["rng"]
-            self.reward_and_done.statistics = RewardStatistics(**extra["observed_rewards"])
+            self.relabeller.statistics = RewardStatistics(**extra["observed_rewards"])
             if extra["priority"] == self._priority_text:
                 self.priority.load_state_dict(priorities)
         except Exception as error:

@@ -25,7 +25,7 @@ from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 Bools = NDArray[np.bool_]
 
 RELABEL_DONE = ("auto", "keep", "success")
-"""Values of ``relabel_done``, see :class:`RewardAndDone`."""
+"""Values of ``relabel_done``, see :class:`Relabeller`."""
 
 REWARD_TOLERANCE = 1e-5
 """Rewards that differ by no more than this count as equal, because they are stored as float32. Relative above 1."""
@@ -82,7 +82,7 @@ class RewardStatistics:
 
 
 @dataclass
-class RewardAndDone:
+class Relabeller:
     """Computes reward and ``done`` of transitions under virtual goals, using statistics of their original goals.
 
     :param storage: the stored transitions.
@@ -98,7 +98,7 @@ class RewardAndDone:
         that reached their goal were terminal. Before the first such transition, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
         a sparse reward; with a dense reward success is then unknown, and ``keep`` applies.
-    :param statistics: statistics of the transitions that were observed already.
+    :ivar statistics: statistics of the transitions that were observed already.
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
@@ -115,6 +115,10 @@ class RewardAndDone:
             raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
+
+    def reset(self, storage: Storage) -> None:
+        """Continue with another storage, none of whose transitions were observed."""
+        self.storage, self.statistics = storage, RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under original goals
 
@@ -137,11 +141,11 @@ class RewardAndDone:
         # A stored reward is for the goal shown after the step; PointMaze may move the goal in a step.
         goal_rewards = self._goal_rewards(positions, storage.next_obs(new_ids, rows["episode"])[DESIRED_GOAL])
         if self.statistics.reward_at_goal is None:
-            at_goal = self._goal_rewards(positions, storage.next_achieved[positions])
+            at_goal = self._goal_rewards(positions, storage.next_achieved_goals[positions])
             self.statistics.record_reward_at_goal(at_goal)
         self.statistics.record_rewards(goal_rewards)
         self.statistics.record_ends(self.is_reached(goal_rewards), rows["terminated"])
-        storage.rows["goal_independent"][positions] = goal_independent_rewards(
+        storage.rows["goal_independent_reward"][positions] = goal_independent_rewards(
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
         self.statistics.steps_observed = storage.steps_added
@@ -149,14 +153,14 @@ class RewardAndDone:
     # -------------------------------------------------------------------------- values resolved from statistics
 
     @property
-    def success_threshold(self) -> float | None:
+    def resolved_success_reward(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while this reward is unknown."""
         return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
 
     @property
     def resolved_relabel_done(self) -> str:
         """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
-        if self.relabel_done == "keep" or self.success_threshold is None:
+        if self.relabel_done == "keep" or self.resolved_success_reward is None:
             return "keep"
         observed = self.statistics.observed_ends_on_success
         ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
@@ -179,7 +183,7 @@ class RewardAndDone:
             goal_rewards = self._goal_rewards(positions[virtual], goals[virtual])
             rewards[virtual] = goal_rewards
             if self.keep_goal_independent_reward:
-                rewards[virtual] += rows["goal_independent"][virtual]
+                rewards[virtual] += rows["goal_independent_reward"][virtual]
             dones[virtual] = self.dones(goal_rewards, rows[virtual])
         return rewards, dones
 
@@ -218,19 +222,19 @@ class RewardAndDone:
         """
         if self.resolved_relabel_done == "keep":
             return rows["terminated"]
-        original_goal_rewards = rows["reward"] - rows["goal_independent"]
+        original_goal_rewards = rows["reward"] - rows["goal_independent_reward"]
         is_failure = rows["terminated"] & ~self.is_reached(original_goal_rewards)  # a crash ends under any goal
         return self.is_reached(goal_rewards) | is_failure
 
     def is_reached(self, goal_rewards: Floats) -> Bools:
         """Return (n,) whether these rewards mean that the goal is reached; all False while success is unknown."""
-        if self.success_threshold is None:
+        if self.resolved_success_reward is None:
             return np.zeros(len(goal_rewards), dtype=bool)
-        return is_success_reward(goal_rewards, self.success_threshold)
+        return is_success_reward(goal_rewards, self.resolved_success_reward)
 
     def _goal_rewards(self, positions: Positions, goals: NDArray) -> Floats:
         """Return (n,) ``compute_reward`` of the stored transitions at these positions, under these goals."""
-        return self.reward_function(self.storage.next_achieved.take(positions, axis=0), goals)
+        return self.reward_function(self.storage.next_achieved_goals.take(positions, axis=0), goals)
 
 
 def is_success_reward(goal_rewards: Any, success_reward: float) -> Bools:

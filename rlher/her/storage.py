@@ -7,8 +7,8 @@ episode advances. Nothing is moved, and a full ring stays full.
 
 All fields of a row lie side by side in memory, because cache misses take most of the sampling time when a million
 transitions are stored. A row contains the desired goal, because an environment may move the goal within an episode.
-``next_achieved``, the goals achieved after each transition, is a separate array, because virtual goals are read from
-all over the storage. It has the environment's precision, because rewards depend on it.
+``next_achieved_goals``, the goals achieved after each transition, is a separate array, because virtual goals are read
+from all over the storage. It has the environment's precision, because rewards depend on it.
 
 The *id* of a transition never changes. Each environment counts its *steps* from 0, and all environments step together,
 so their newest transitions belong to the same step. The transition of step n of environment e has the id
@@ -64,13 +64,13 @@ class Layout:
     """
 
     def __init__(self, observation: ObservationFields, action_dtype: Any, action_dim: int, goal_parts: int) -> None:
-        by_key = [(key, sample_dtype(dtype), shape) for key, (dtype, shape) in observation.items()]
+        by_key = [(key, stored_dtype(dtype), shape) for key, (dtype, shape) in observation.items()]
         self.observation_dtype = np.dtype(by_key, align=True)
         fields: list[tuple] = [
             ("obs", self.observation_dtype),
-            ("action", sample_dtype(action_dtype), (action_dim,)),
+            ("action", stored_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
-            ("goal_independent", np.float32),  # reward minus compute_reward, once observed
+            ("goal_independent_reward", np.float32),  # reward minus compute_reward, once observed
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
@@ -89,7 +89,7 @@ class Layout:
         return self.row_dtype.itemsize + self.achieved_dtype.itemsize
 
 
-def sample_dtype(dtype: Any) -> np.dtype:
+def stored_dtype(dtype: Any) -> np.dtype:
     """Return the type of sampled tensors: float32 for float64, else the same type (images stay uint8)."""
     return np.dtype(np.float32) if dtype == np.float64 else np.dtype(dtype)
 
@@ -105,7 +105,7 @@ class Storage:
     :ivar is_running: for each environment, whether its newest episode is running.
     :ivar newest_episode: for each environment, its newest episode.
     :ivar rows: by position, packed rows.
-    :ivar next_achieved: by position, goals achieved after the transition.
+    :ivar next_achieved_goals: by position, goals achieved after the transition.
     :ivar episode_first_id: for each episode, id of its oldest stored transition.
     :ivar episode_last_id: for each episode, id of its newest transition.
     :ivar episode_last_obs: for each episode, the packed observation after its newest transition.
@@ -123,7 +123,7 @@ class Storage:
         # The operating system gives memory to an array of zeros only where it is written to.
         count = n_envs * capacity + demonstration_steps
         self.rows = np.zeros(count, layout.row_dtype)
-        self.next_achieved = np.zeros(count, layout.achieved_dtype)
+        self.next_achieved_goals = np.zeros(count, layout.achieved_dtype)
         self.episode_first_id = np.zeros(count, np.int64)
         self.episode_last_id = np.zeros(count, np.int64)
         self.episode_last_obs = np.zeros(count, layout.observation_dtype)
@@ -159,12 +159,13 @@ class Storage:
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
         rows["terminated"] = terminated
-        positions = np.array([self._claim_position(env) for env in range(self.n_envs)], np.int64)
+        positions = np.array([self._claim_position(env_idx) for env_idx in range(self.n_envs)], np.int64)
         self.steps_added += 1
         rows["episode"] = self.newest_episode
         self.rows.put(positions, rows)
         self.episode_last_obs.put(self.newest_episode, last_obs)
-        self.next_achieved[positions] = np.asarray(next_obs[ACHIEVED_GOAL]).reshape(self.next_achieved[positions].shape)
+        achieved_goals = np.asarray(next_obs[ACHIEVED_GOAL])
+        self.next_achieved_goals[positions] = achieved_goals.reshape(self.next_achieved_goals[positions].shape)
         self.is_running[done] = False
 
     def _end_reset_episodes(self, obs: NDArray) -> None:
@@ -177,37 +178,37 @@ class Storage:
             was_reset = [x.tobytes() != y.tobytes() for x, y in zip(obs, before, strict=True)]
             self.is_running[was_reset] = False
 
-    def _claim_position(self, env: int) -> int:
+    def _claim_position(self, env_idx: int) -> int:
         """Reserve the position of an environment's new transition in its running episode, or else in a new episode.
 
         The caller writes the row at this position. If the ring is full, its oldest transition is evicted.
         """
-        start = env * self.capacity
+        start = env_idx * self.capacity
         position = start + self.steps_added % self.capacity
-        new_id = env * IDS_PER_ENV + self.steps_added
+        new_id = env_idx * IDS_PER_ENV + self.steps_added
         if self.steps_added >= self.capacity:
             self.episode_first_id[self.rows["episode"][position]] = new_id - self.capacity + 1
 
-        if not self.is_running[env]:
+        if not self.is_running[env_idx]:
             # The ring now holds fewer transitions, so fewer episodes, than its capacity. So the next index is free.
-            self.newest_episode[env] = start + (self.newest_episode[env] - start + 1) % self.capacity
-            self.episode_first_id[self.newest_episode[env]] = new_id
-            self.is_running[env] = True
-        self.episode_last_id[self.newest_episode[env]] = new_id
+            self.newest_episode[env_idx] = start + (self.newest_episode[env_idx] - start + 1) % self.capacity
+            self.episode_first_id[self.newest_episode[env_idx]] = new_id
+            self.is_running[env_idx] = True
+        self.episode_last_id[self.newest_episode[env_idx]] = new_id
         return position
 
-    def add_demonstration(self, step: int, rows: NDArray, last_obs: NDArray, next_achieved: NDArray) -> None:
+    def add_demonstration(self, step: int, rows: NDArray, last_obs: NDArray, next_achieved_goals: NDArray) -> None:
         """Store a demonstration of T steps.
 
         :param step: its first step, counted over all demonstrations.
         :param rows: (T,) packed rows; their field ``episode`` is overwritten.
         :param last_obs: the packed observation after the last step.
-        :param next_achieved: (T, …) goals achieved after each step.
+        :param next_achieved_goals: (T, …) goals achieved after each step.
         """
         steps = np.arange(step, step + len(rows))
         positions, ids = self.n_envs * self.capacity + steps, steps - IDS_PER_ENV
         rows["episode"] = episode = positions[0]
-        self.rows[positions], self.next_achieved[positions] = rows, next_achieved
+        self.rows[positions], self.next_achieved_goals[positions] = rows, next_achieved_goals
         self.episode_first_id[episode], self.episode_last_id[episode] = ids[0], ids[-1]
         self.episode_last_obs[episode] = last_obs
 
@@ -246,13 +247,13 @@ class Storage:
         """Return the ids of all transitions, demonstrations included."""
         return np.concatenate([self.ids_since(0), np.arange(self.demonstration_steps) - IDS_PER_ENV])
 
-    def episodes(self, env: int) -> NDArray[np.int64]:
+    def episodes(self, env_idx: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
         if self.steps_added == 0:
             return np.zeros(0, np.int64)
-        start, size = env * self.capacity, self.capacity
+        start, size = env_idx * self.capacity, self.capacity
         oldest = self.rows["episode"][start + self.oldest_step % size]
-        count = (self.newest_episode[env] - oldest) % size + 1
+        count = (self.newest_episode[env_idx] - oldest) % size + 1
         return start + (oldest - start + np.arange(count)) % size
 
     def sample(self, count: int, rng: np.random.Generator) -> Ids:
@@ -262,8 +263,8 @@ class Storage:
         index = (rng.random(count) * (self.n_envs * stored)).astype(np.int64)  # three times as fast as rng.integers
         if self.n_envs == 1:  # a shortcut for the usual case
             return index + oldest
-        env, offset = np.divmod(index, stored)
-        return env * IDS_PER_ENV + oldest + offset
+        env_idx, offset = np.divmod(index, stored)
+        return env_idx * IDS_PER_ENV + oldest + offset
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
@@ -273,21 +274,21 @@ class Storage:
         """Return the positions of transitions in the arrays."""
         if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
-        env, step = env_and_step(ids)
-        return np.where(env < 0, self.n_envs * self.capacity + step, env * self.capacity + step % self.capacity)
+        env_idx, step = env_and_step(ids)
+        return np.where(env_idx < 0, self.n_envs * self.capacity + step, env_idx * self.capacity + step % self.capacity)
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
-        env, offset = np.divmod(positions, self.capacity)
+        env_idx, offset = np.divmod(positions, self.capacity)
         newest = self.steps_added - 1
         age = (newest - offset) % self.capacity  # number of transitions added after this one
-        return env * IDS_PER_ENV + newest - age
+        return env_idx * IDS_PER_ENV + newest - age
 
     def is_stored(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
-        env, step = env_and_step(ids)
-        in_ring = (env >= 0) & (env < self.n_envs) & (step < self.steps_added) & (step >= self.oldest_step)
-        return in_ring | ((env == -1) & (step < self.demonstration_steps))
+        env_idx, step = env_and_step(ids)
+        in_ring = (env_idx >= 0) & (env_idx < self.n_envs) & (step < self.steps_added) & (step >= self.oldest_step)
+        return in_ring | ((env_idx == -1) & (step < self.demonstration_steps))
 
     def is_newer(self, ids: Ids, since: int) -> NDArray[np.bool_]:
         """Return (n,) whether transitions are of an environment, and of a step from ``since`` on."""
@@ -316,7 +317,7 @@ class Storage:
             "sizes": np.array([self.capacity, self.n_envs, self.demonstration_steps]),
             "steps_added": np.array(self.steps_added),
             "rows": self.rows.take(positions),
-            "next_achieved": self.next_achieved[positions],
+            "next_achieved_goals": self.next_achieved_goals[positions],
         }
         arrays |= {name: getattr(self, name) for name in ENV_ARRAYS}
         arrays["episodes"] = episodes = np.unique(arrays["rows"]["episode"])
@@ -335,7 +336,7 @@ class Storage:
             storage._fill(name, np.arange(n_envs), arrays[name])
         positions = storage.positions(storage.all_ids())
         storage._fill("rows", positions, arrays["rows"])
-        storage._fill("next_achieved", positions, arrays["next_achieved"])
+        storage._fill("next_achieved_goals", positions, arrays["next_achieved_goals"])
         for name in EPISODE_ARRAYS:
             storage._fill(name, arrays["episodes"], arrays[name])
         return storage

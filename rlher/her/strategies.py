@@ -8,7 +8,7 @@ Offsets are drawn by flooring. Rounding would give the two end points half their
 
 To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
 
-    def next_achieved(request):
+    def next_achieved_goals(request):
         return request.achieved_goals(np.minimum(request.ids + 1, request.episode_last_ids))
 
 To give it a name, add it here and to :data:`STRATEGIES`.
@@ -72,8 +72,8 @@ class GoalRequest:
 
     def empty_goals(self) -> Goals:
         """Return an array for the n goals, with arbitrary content."""
-        next_achieved = self.storage.next_achieved
-        return np.empty((len(self), *next_achieved.shape[1:]), next_achieved.dtype)
+        next_achieved_goals = self.storage.next_achieved_goals
+        return np.empty((len(self), *next_achieved_goals.shape[1:]), next_achieved_goals.dtype)
 
     def achieved_goals(self, ids: Ids) -> Goals:
         """Return the goals (m, …) that were achieved after the transitions with these (m,) ids.
@@ -82,7 +82,7 @@ class GoalRequest:
 
         :raises IndexError: an id belongs to no stored transition.
         """
-        goals = self.storage.next_achieved.take(self._positions(ids), axis=0)
+        goals = self.storage.next_achieved_goals.take(self._positions(ids), axis=0)
         parts = self.storage.layout.goal_parts
         return keep_one_part(goals, parts, self.rng) if parts > 1 else goals
 
@@ -92,7 +92,7 @@ class GoalRequest:
         :raises IndexError: an id belongs to no stored transition.
         """
         goals: Goals = self.storage.rows["obs"][DESIRED_GOAL][self._positions(ids)]
-        return goals.astype(self.storage.next_achieved.dtype)
+        return goals.astype(self.storage.next_achieved_goals.dtype)
 
     def _positions(self, ids: Ids) -> Positions:
         if self.checks_ids and not (is_stored := self.storage.is_stored(ids)).all():

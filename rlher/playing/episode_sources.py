@@ -23,7 +23,7 @@ from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, did_you_mean
 from rlher.core.user_code import import_object
-from rlher.envs.contract import require_goal_env
+from rlher.envs.contract import check_or_raise
 from rlher.envs.make import make_env
 from rlher.evaluation.models import choose_model
 from rlher.evaluation.rollout import Policy
@@ -80,7 +80,7 @@ def find_agent_or_controller(config: EpisodeSourceConfig) -> EpisodeSource:
         raise UserError(f"controller={name} needs an environment; add env=<name>.")
     if config.run or config.agent:
         raise UserError("env= and controller= name a controller, and there is a run or agent as well; give one.")
-    env_config = require_goal_env(config.env).config.without_training_aids()
+    env_config = check_or_raise(config.env).config.without_training_aids()
     identity = {"controller": name, "env": env_config.id}
     make_policy = partial(load_controller, name)
     dataset_suffix = name.rpartition(":")[2]

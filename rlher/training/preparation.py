@@ -17,7 +17,7 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import RunConfig
 from rlher.core.rng import torch_threads
 from rlher.core.user_code import instantiate
-from rlher.envs.contract import require_goal_env
+from rlher.envs.contract import check_or_raise
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
@@ -62,7 +62,7 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
     initial = _initial_model_path(config) if config.init_from and checkpoint is None else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
 
-    checked = require_goal_env(config.env)
+    checked = check_or_raise(config.env)
     if checkpoint is None:
         config = replace(config, env=checked.config)
     config = resolve_auto_values(config, checkpoint is not None)

@@ -46,7 +46,7 @@ def test_the_cloning_loss_is_the_filtered_distance_of_demonstrated_actions(name)
     model = cloning_model(name, bc_weight=3.0)
     samples = model.replay_buffer.sample(64)
     batch = model.make_batch(samples)
-    obs, actions = batch.cloned
+    obs, actions = batch.demonstrations
     assert len(obs) == 8
     assert (actions.max(dim=1).values == 0.8).all()
     actor_actions = model.act(obs, deterministic=True).detach()

@@ -136,7 +136,7 @@ def test_a_strategy_must_return_a_goal_for_each_transition(rlher, workspace: Pat
 
 def test_an_update_may_return_numbers_and_tensors_with_one_element(workspace: Path) -> None:
     returned = "{'a': 1, 'b': batch.rewards[:1] * 0 + 2, 'c': batch.rewards.numpy().max() * 0 + 3}, None"
-    method = f"    def update(self, batch, step):\n        return {returned}\n"
+    method = f"    def update(self, batch, gradient_step):\n        return {returned}\n"
     module = own_module(f"from rlher.algos.td3 import DDPG\n\nclass Mine(DDPG):\n{method}")
     run = api.train(f"{module}:Mine", "FetchReach-v4", **_tiny(algo=SMALL, total_timesteps=220))
     logged = pd.read_csv(Path(run.folder, "progress.csv"))[["train/a", "train/b", "train/c"]].dropna()

@@ -13,7 +13,7 @@ from rlher.config.command_keys import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv
-from rlher.envs.contract import check_goal_env, require_goal_env
+from rlher.envs.contract import check_goal_env, check_or_raise
 from rlher.envs.make import make_base_env
 from rlher.envs.probe import RandomRollout
 
@@ -26,7 +26,7 @@ def messages(name: str, level: str, **keys) -> str:
 
 @pytest.mark.parametrize("name", ["LineEnv", "ReusesArrays", "TwoThirds"])
 def test_a_sound_environment_passes_every_check(name: str):
-    checked = require_goal_env(hostile(name))
+    checked = check_or_raise(hostile(name))
     assert {finding.level for finding in checked.findings} == {"ok"}
     assert None not in (checked.config.success_reward, checked.config.reward_range)
 
@@ -42,7 +42,7 @@ def test_a_sound_environment_passes_every_check(name: str):
 )
 def test_a_warning_does_not_forbid_training(name, named):
     assert named in messages(name, "warning")
-    require_goal_env(hostile(name))
+    check_or_raise(hostile(name))
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_a_warning_does_not_forbid_training(name, named):
 def test_an_error_forbids_training(name, error, named):
     assert named in messages(name, "error")
     with pytest.raises(error, match=f"{name}-v0"):
-        require_goal_env(hostile(name))
+        check_or_raise(hostile(name))
 
 
 def test_an_environment_without_a_time_limit_is_an_error_until_one_is_set():
     config = EnvConfig(id="Endless-v0", modules=["hostile_envs"], success_reward=-0.3)
     with pytest.raises(UserError, match=r"env\.max_episode_steps"):
-        require_goal_env(config)
+        check_or_raise(config)
     config.max_episode_steps = 30
-    require_goal_env(config)
+    check_or_raise(config)
     config.ends_on_success = True
     with pytest.raises(UserError, match=r"env\.ends_on_success"):
-        require_goal_env(config)
+        check_or_raise(config)
 
 
 def test_a_crash_may_have_a_goal_independent_penalty_if_its_key_is_known():

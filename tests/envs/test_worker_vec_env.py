@@ -207,7 +207,7 @@ def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypa
     positions = storage.positions(storage.all_ids())
     rows = storage.rows[positions]
     expected = np.clip(rows["obs"]["achieved_goal"] + rows["action"], -10, 10)
-    np.testing.assert_allclose(storage.next_achieved[positions], expected, atol=1e-5)
+    np.testing.assert_allclose(storage.next_achieved_goals[positions], expected, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_discrete_and_image_goals(space):
     model = make_model(DQN, make_vec_env(bits(continuous=False, **space), 2), size=300, steps=40)
     batch = model.replay_buffer.sample(10)
     wanted = np.dtype(np.uint8 if "image_obs_space" in space else np.int64)
-    assert model.replay_buffer.storage.next_achieved.dtype == wanted
+    assert model.replay_buffer.storage.next_achieved_goals.dtype == wanted
     for key, part in model.observation_space.spaces.items():
         shape = part.shape or (1,)
         assert batch.observations[key].shape == batch.next_observations[key].shape == (10, *shape)
@@ -103,7 +103,7 @@ def test_rewards_are_computed_on_raw_goals_under_normalisation():
     inner.step_wait = recorded
     model = make_model(SAC, env, steps=200)
     storage = model.replay_buffer.storage
-    finals = storage.next_achieved[storage.positions(storage.episode_last_id[: len(ends)]), 0]
+    finals = storage.next_achieved_goals[storage.positions(storage.episode_last_id[: len(ends)]), 0]
     assert np.allclose(finals, ends, atol=1e-5), "final observations are stored raw"
     raw, normalised = model.replay_buffer.sample(300), model.replay_buffer.sample(300, env=env)
     gap = (raw.next_observations["achieved_goal"] - raw.next_observations["desired_goal"]).abs()

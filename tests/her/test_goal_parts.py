@@ -66,7 +66,7 @@ def test_a_batch_holds_one_goal_per_transition_and_its_reward(strategy: str, n_s
     starts = [np.flatnonzero((achieved == row).all(axis=1))[0] for row in batch.observations["achieved_goal"].numpy()]
     expected = np.zeros(len(starts))
     for row, start in enumerate(starts):
-        steps = buffer.storage.next_achieved[start : start + min(n_steps, LENGTH - start % LENGTH)]
+        steps = buffer.storage.next_achieved_goals[start : start + min(n_steps, LENGTH - start % LENGTH)]
         expected[row] = reward(steps, goals[row], {}) @ 0.9 ** np.arange(len(steps))
     np.testing.assert_allclose(batch.rewards.numpy().ravel(), expected, rtol=1e-6)
     assert expected[800:].max() == 0
@@ -85,6 +85,6 @@ def test_energy_is_that_of_the_first_part(priority):
     buffer.sample(1)
     storage = buffer.storage
     first = storage.rows["obs"]["achieved_goal"][: 60 * LENGTH : LENGTH, None]
-    achieved = np.concatenate((first, storage.next_achieved[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
+    achieved = np.concatenate((first, storage.next_achieved_goals[: 60 * LENGTH].reshape(60, LENGTH, -1)), axis=1)
     expected = (np.diff(achieved[:, :, :SIZE].astype(np.float64), axis=1) ** 2).sum(axis=(1, 2))
     np.testing.assert_allclose(buffer.priority.energy[:60], expected)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.her.reward_and_done import RewardAndDone, goal_independent_rewards
+from rlher.her.reward_and_done import Relabeller, goal_independent_rewards
 from rlher.her.reward_function import RewardFunction
 from tests.support.her_play import Player, make_buffer
 
@@ -67,7 +67,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert buffer.reward_and_done.resolved_relabel_done == "keep"
+    assert buffer.relabeller.resolved_relabel_done == "keep"
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -117,7 +117,7 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = (RewardAndDone(None, None) for _ in range(3))
+    sparse, dense, unknown = (Relabeller(None, None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert sparse.resolved_relabel_done == "keep", "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -131,7 +131,7 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
     assert unknown.resolved_relabel_done == "keep", "one value alone may be failure or success"
-    maze = RewardAndDone(None, None, "success")
+    maze = Relabeller(None, None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
-    rows = np.zeros(2, [("reward", float), ("goal_independent", float), ("terminated", bool)])
+    rows = np.zeros(2, [("reward", float), ("goal_independent_reward", float), ("terminated", bool)])
     assert maze.dones(np.array([1.0, 0.0]), rows).tolist() == [True, False]

@@ -87,7 +87,7 @@ def test_pickled_arrays_are_refused(tmp_path):
         Path.unlink,
         partial(change, **{"priorities/priorities": np.full(20, np.nan)}),
         partial(change, episodes=np.array([0, 1, 2, 200])),
-        partial(change, next_achieved=np.zeros((1, 1))),
+        partial(change, next_achieved_goals=np.zeros((1, 1))),
         partial(change, steps_added=np.array(3)),
         partial(change, sizes=np.array([100, 1])),
         partial(change, metadata=np.array('{"version": 13}')),

@@ -23,7 +23,7 @@ def transitions(buffer):
     episodes = rows["episode"]
     assert (storage.episode_first_id[episodes] <= ids).all()
     assert (ids <= storage.episode_last_id[episodes]).all()
-    assert (next_obs["achieved_goal"] == storage.next_achieved[positions]).all()
+    assert (next_obs["achieved_goal"] == storage.next_achieved_goals[positions]).all()
     columns = [obs[key][:, 0] for key in ("achieved_goal", "desired_goal") for obs in (rows["obs"], next_obs)]
     return list(zip(*(column.tolist() for column in columns), strict=True))
 

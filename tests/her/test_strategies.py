@@ -35,7 +35,7 @@ class IdRequest(GoalRequest):
 
 def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
     episode = {"episode_first_id": np.array([first]), "episode_last_id": np.array([first + T - 1])}
-    goals = {"n_transitions": 20, "sample": lambda n, rng: np.full(n, 7), "next_achieved": np.zeros(1, int)}
+    goals = {"n_transitions": 20, "sample": lambda n, rng: np.full(n, 7), "next_achieved_goals": np.zeros(1, int)}
     storage = SimpleNamespace(**episode, **goals)
     request = IdRequest(np.full(count, first + t), np.zeros(count, int), storage, np.random.default_rng(0), gamma)
     return resolve_strategy(name, **options)(request) - first

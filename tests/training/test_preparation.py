@@ -94,5 +94,5 @@ def test_the_printed_size_is_about_that_of_the_full_buffer() -> None:
         (note,) = [note for note in setup.notes if "500 transitions" in note]
         setup.model.learn(600)
         storage: Any = setup.model.replay_buffer.storage
-        size = storage.rows.nbytes + storage.next_achieved.nbytes
+        size = storage.rows.nbytes + storage.next_achieved_goals.nbytes
         assert float(note.split()[-2]) == pytest.approx(size / 1e6, rel=0.2)
