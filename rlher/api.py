@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, overload
 import gymnasium as gym
 import numpy as np
 
-from rlher.config import command_keys
-from rlher.config.command_keys import CheckConfig, PlayConfig
+from rlher.config import command_configs
+from rlher.config.command_configs import CheckConfig, PlayConfig
 from rlher.config.compose import compose
 from rlher.config.environment import EnvConfig
 from rlher.config.key import flatten_sections
@@ -104,7 +104,7 @@ class Run:
 
         model = model or self._choice.model
         keys = {"episodes": episodes, "seed": seed, "deterministic": deterministic, "model": model}
-        config = compose(command_keys.EvaluateConfig, _overrides(vars(self._choice) | keys))
+        config = compose(command_configs.EvaluateConfig, _overrides(vars(self._choice) | keys))
         return choose_model(config).evaluate(episodes, seed)
 
     def enjoy(self, video: str | Path | None = None, **keys: Any) -> Path | None:
@@ -119,7 +119,7 @@ class Run:
         from rlher.playing.enjoy import watch
 
         overrides = _overrides(vars(self._choice) | {"video": video} | keys)
-        _, recorded = watch(compose(command_keys.EnjoyConfig, overrides))
+        _, recorded = watch(compose(command_configs.EnjoyConfig, overrides))
         return recorded
 
     def curves(self) -> "pd.DataFrame":
@@ -149,7 +149,7 @@ class Run:
         if self._choice.agent:
             raise UserError(f"the agent {self._choice.agent} holds the weights of its policy alone; export a run.")
         keys = {"run": self._choice.run, "model": self._choice.model, "trust_code": self._choice.trust_code}
-        config = compose(command_keys.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
+        config = compose(command_configs.ExportConfig, _overrides({**keys, "output": folder, "format": format}))
         return Path(export(config)["folder"]).absolute()
 
     def env(self, render_mode: str | None = None) -> gym.Env:
@@ -327,7 +327,7 @@ def compare(
 
     if table not in comparison.TABLES:
         raise UserError(f"there is no table {table!r}; the tables are {', '.join(comparison.TABLES)}.")
-    config = compose(command_keys.CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
+    config = compose(command_configs.CompareConfig, _overrides({"runs": _run_paths(runs), "by": by, "format": format}))
     compared = comparison.TABLES[table](comparison.load_compared(config))
     if compared.numbers.empty:
         warn(f"the table {table!r} is empty; see rlher.compare for what it needs.")
@@ -359,7 +359,7 @@ def plot(
         raise UserError(f"{min(ignored)} is for the command; the figure has savefig, and numbers is a DataFrame.")
     from rlher.analysis.plotting import draw_on, draw_runs
 
-    config = compose(command_keys.PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
+    config = compose(command_configs.PlotConfig, _overrides({"runs": _run_paths(runs), "by": by, **keys}))
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise UserError(f"ax is {type(ax).__name__}, not one Axes; give one of them, such as axes[0].")
@@ -380,7 +380,7 @@ def report(runs: Runs = "logs", by: str | Sequence[str] = (), output: str | Path
 
     overrides = _overrides({"runs": _run_paths(runs), "by": by, "output": output, **keys})
     command_line = command_text("report", overrides)
-    return write_report(compose(command_keys.ReportConfig, overrides), command_line)
+    return write_report(compose(command_configs.ReportConfig, overrides), command_line)
 
 
 def check(env: str, seed: int = CheckConfig.seed, **keys: Any) -> dict[str, Any]:

@@ -62,8 +62,8 @@ def algorithms() -> list[str]:
 
 def added(config: type, parent: type, prefix: str = "") -> dict[str, Field]:
     """Return the keys that ``config`` adds to ``parent`` or describes anew."""
-    inherited = {item.name: rules_of(item).text for item in fields(parent)}
-    differ = (item for item in fields(config) if inherited.get(item.name) != rules_of(item).text)
+    inherited = {item.name: rules_of(item).help for item in fields(parent)}
+    differ = (item for item in fields(config) if inherited.get(item.name) != rules_of(item).help)
     return {prefix + item.name: item for item in differ}
 
 
@@ -101,7 +101,7 @@ def table(items: dict[str, Field], is_of_run: bool = True) -> str:
 
 def meaning(item: Field) -> str:
     """Return a key's text with its choices, or the range it must lie in."""
-    text = str(rules_of(item).text).replace("|", "\\|").replace("<", "&lt;")
+    text = str(rules_of(item).help).replace("|", "\\|").replace("<", "&lt;")
     low, high = rules_of(item).low, rules_of(item).high
     if rules_of(item).choices:
         return f"{text}; one of {', '.join(f'`{each}`' for each in rules_of(item).choices)}"

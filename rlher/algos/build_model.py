@@ -109,8 +109,8 @@ def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: 
 
 
 def _values_for(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
-    """Return the values of the ``algo.`` keys whose rule ``to`` is ``receiver``."""
-    received = [field.name for field in fields(algo) if rules_of(field).to == receiver]
+    """Return the values of the ``algo.`` keys that a receiver takes."""
+    received = [field.name for field in fields(algo) if rules_of(field).receiver == receiver]
     return {name: getattr(algo, name) for name in received}
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from rlher.analysis.grouping import Group, group_by, load_groups, mean_text, seeds_text
 from rlher.analysis.tables import MISSING, Cell, Table
-from rlher.config.command_keys import RunSelection
+from rlher.config.command_configs import RunSelection
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rlher.analysis.grouping import Group, load_groups
-from rlher.config.command_keys import PlotConfig
+from rlher.config.command_configs import PlotConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.errors import UserError, did_you_mean

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
-from rlher.config.command_keys import RunSelection
+from rlher.config.command_configs import RunSelection
 from rlher.config.key import rules_of
 from rlher.config.training import all_run_fields
 from rlher.core.console import escape_control, warn

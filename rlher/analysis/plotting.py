@@ -18,7 +18,7 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 from rlher.analysis.curves import EVALUATION_RATES, X_AXES, GroupCurve, load_curves
 from rlher.analysis.grouping import group_by, mean_text, output_beside, seeds_text
 from rlher.analysis.loading import without_section
-from rlher.config.command_keys import PlotConfig
+from rlher.config.command_configs import PlotConfig
 from rlher.core.errors import UserError
 from rlher.core.matplotlib_settings import FIGURE_SETTINGS
 from rlher.core.stats import MIN_SEEDS

@@ -19,7 +19,7 @@ from rlher.analysis.grouping import Group, folder_labels, group_runs, load_group
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
-from rlher.config.command_keys import ReportConfig
+from rlher.config.command_configs import ReportConfig
 from rlher.core.console import escape_control, format_seconds, printed_warnings, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import to_dotted_keys

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
 from rlher.cli.commands import COMMANDS, Command
-from rlher.config.command_keys import split_named_folder
+from rlher.config.command_configs import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import takes_list
 from rlher.config.overrides import (

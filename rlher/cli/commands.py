@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from rlher.config import command_keys
+from rlher.config import command_configs
 from rlher.config.key import default_of, fields_by_key, rules_of
 from rlher.config.overrides import CONFIG_GROUPS
 from rlher.config.plugins import Registry
@@ -119,7 +119,7 @@ def sweep(overrides: Sequence[Mapping[str, Any]]) -> int:
             if run.folder:
                 print(json.dumps({"run": str(run.folder), **read_result(run.folder)}))
     elif folders and not interrupted:
-        compare(command_keys.CompareConfig(runs=folders))
+        compare(command_configs.CompareConfig(runs=folders))
     codes = [run.error.exit_code if run.error else 0 for run in runs]
     return EXIT_INTERRUPTED if interrupted else max(codes)
 
@@ -144,7 +144,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     return 0 if result.verdict["candidates"] else EXIT_FAILED
 
 
-def evaluate(config: command_keys.EvaluateConfig) -> None:
+def evaluate(config: command_configs.EvaluateConfig) -> None:
     """Measure the success rate of a run, or of a pretrained agent.
 
     :raises UserError: the run does not exist, or has no readable model.
@@ -157,7 +157,7 @@ def evaluate(config: command_keys.EvaluateConfig) -> None:
     print(json.dumps(summary) if config.json else format_summary(summary))
 
 
-def enjoy(config: command_keys.EnjoyConfig) -> None:
+def enjoy(config: command_configs.EnjoyConfig) -> None:
     """Watch a run's agent, a controller or demonstrations, in a window or as a video.
 
     :raises UserError: there is nothing to play, or no renderer.
@@ -171,7 +171,7 @@ def enjoy(config: command_keys.EnjoyConfig) -> None:
         print_note(f"video: {display_path(video.absolute())}")
 
 
-def collect(config: command_keys.CollectConfig) -> int:
+def collect(config: command_configs.CollectConfig) -> int:
     """Collect demonstrations from an agent or a controller as a Minari dataset.
 
     :return: exit code: 0, or 130 after Ctrl-C. Then the episodes so far are written.
@@ -189,7 +189,7 @@ def collect(config: command_keys.CollectConfig) -> int:
     return EXIT_INTERRUPTED if result["interrupted"] else 0
 
 
-def export(config: command_keys.ExportConfig) -> None:
+def export(config: command_configs.ExportConfig) -> None:
     """Write a run's agent as a plain Stable-Baselines3 model, with a script and a model card."""
     from rlher.export import exporter
 
@@ -199,7 +199,7 @@ def export(config: command_keys.ExportConfig) -> None:
     print_note(f"play it: {shlex.join(['python', '-P', script])}")
 
 
-def plot(config: command_keys.PlotConfig) -> None:
+def plot(config: command_configs.PlotConfig) -> None:
     """Draw the learning curves of runs."""
     from rlher.analysis import plotting
 
@@ -207,7 +207,7 @@ def plot(config: command_keys.PlotConfig) -> None:
         print_line(name)
 
 
-def compare(config: command_keys.CompareConfig) -> None:
+def compare(config: command_configs.CompareConfig) -> None:
     """Tabulate final success, probability of improvement and performance profiles of runs.
 
     :raises UserError: there are no runs, or a file has no format or cannot be written.
@@ -233,14 +233,14 @@ def compare(config: command_keys.CompareConfig) -> None:
         print_line(name)
 
 
-def report(config: command_keys.ReportConfig, command_line: str) -> None:
+def report(config: command_configs.ReportConfig, command_line: str) -> None:
     """Write curves, tables, clips and versions of runs as one HTML page."""
     from rlher.analysis.report import write_report
 
     print_line(str(write_report(config, command_line)))
 
 
-def check(config: command_keys.CheckConfig) -> int:
+def check(config: command_configs.CheckConfig) -> int:
     """Check an environment against the contract of a goal environment.
 
     :return: exit code: 0 if training could start, else 1.
@@ -256,7 +256,7 @@ def check(config: command_keys.CheckConfig) -> int:
     return EXIT_FAILED if result.errors else 0
 
 
-def list_names(config: command_keys.ListConfig) -> None:
+def list_names(config: command_configs.ListConfig) -> None:
     """List the algorithms, environments, goal selection strategies or trained agents."""
     from rlher.cli.lists import LISTS
 
@@ -270,16 +270,16 @@ def list_names(config: command_keys.ListConfig) -> None:
 
 
 OWN_COMMANDS = [
-    Command("check", check, command_keys.CheckConfig),
-    Command("collect", collect, command_keys.CollectConfig),
-    Command("compare", compare, command_keys.CompareConfig),
-    Command("enjoy", enjoy, command_keys.EnjoyConfig),
-    Command("evaluate", evaluate, command_keys.EvaluateConfig),
-    Command("export", export, command_keys.ExportConfig),
-    Command("list", list_names, command_keys.ListConfig),
+    Command("check", check, command_configs.CheckConfig),
+    Command("collect", collect, command_configs.CollectConfig),
+    Command("compare", compare, command_configs.CompareConfig),
+    Command("enjoy", enjoy, command_configs.EnjoyConfig),
+    Command("evaluate", evaluate, command_configs.EvaluateConfig),
+    Command("export", export, command_configs.ExportConfig),
+    Command("list", list_names, command_configs.ListConfig),
     Command("optimize", optimize, OptimizeConfig, takes_command_line=True),
-    Command("plot", plot, command_keys.PlotConfig),
-    Command("report", report, command_keys.ReportConfig, takes_command_line=True),
+    Command("plot", plot, command_configs.PlotConfig),
+    Command("report", report, command_configs.ReportConfig, takes_command_line=True),
     Command("resume", resume, ResumeConfig, takes_command_line=True, make_config=resume_config),
     Command("train", train, TrainConfig, takes_command_line=True, sweep=sweep),
 ]

@@ -84,7 +84,7 @@ def _key_entry(name: str, size: int, field: Field, default: Any) -> str:
     rules = rules_of(field)
     if rules.choices:
         details.append(f"one of {', '.join(rules.choices)}")
-    return _entry(name, size, f"{rules.text} ({'; '.join(details)})" if details else rules.text)
+    return _entry(name, size, f"{rules.help} ({'; '.join(details)})" if details else rules.help)
 
 
 def _entry(name: str, size: int, text: str) -> str:

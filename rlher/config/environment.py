@@ -23,7 +23,7 @@ class RelayConfig:
 class EnvConfig:
     """An environment. Properties that are null are measured in a few random episodes."""
 
-    id: str = param("", "registered id, as for gymnasium.make", names_code="path")
+    id: str = param("", "registered id, as for gymnasium.make", names_code="module:name")
     name: str = param("", "name in the path of the run folder; empty: the id")
     description: str = setting("", "one line for `rlher list envs`")
     actions: str | None = setting(None, "action space for `rlher list envs`", choices=("continuous", "discrete"))

@@ -29,15 +29,15 @@ class HerConfig:
         "future",
         "how virtual goals are chosen; `rlher list strategies` explains",
         choices=tuple(STRATEGIES),
-        names_code="path",
+        names_code="module:name",
     )
     goal_selection_kwargs: dict[str, Any] = param({}, "keyword arguments of a strategy of your own")
     goal_mix: dict[str, float] = param(
-        {}, "weights of the strategies of `mix`; empty: the default weights", names_code="path"
+        {}, "weights of the strategies of `mix`; empty: the default weights", names_code="module:name"
     )
     goal_mix_start: int = param(0, "stored transitions after which `mix` has its weights; `future` before", low=0)
     n_steps: int = param(1, "steps of an n-step return", low=1)
-    priority: str = param("uniform", "sampling of transitions", choices=tuple(PRIORITIES), names_code="path")
+    priority: str = param("uniform", "sampling of transitions", choices=tuple(PRIORITIES), names_code="module:name")
     priority_kwargs: dict[str, Any] = param({}, "keyword arguments of the priority's class")
     relabel_done: str = param("auto", "how `done` of a virtual transition is set", choices=RELABEL_DONE)
     keep_goal_independent_reward: bool = param(True, "keep the reward's part that does not depend on the goal")

@@ -22,52 +22,52 @@ MAX_STEPS = 10**15
 class KeyRules:
     """What is declared of a config key, besides its default.
 
-    :param text: its line in ``--help``.
+    :param help: its line in ``--help``.
     :param is_param: whether the key is a parameter, see :func:`param`.
     :param low: smallest allowed number, also for each entry of a list.
     :param high: largest allowed number.
     :param length: number of entries of a list.
     :param choices: allowed values.
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
-    :param names_code: how the value may name the user's own code, see :mod:`rlher.core.user_code`: ``"path"``: as
-        ``module:name``, while a text without a colon is one of rlher's names; ``"any"``: any text may name code.
+    :param names_code: how the value may name the user's own code, see :mod:`rlher.core.user_code`. With
+        ``"module:name"``, a text without a colon is one of rlher's names. With ``"any"``, any text may name code.
     :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
-    :param to: what receives the value of an ``algo.`` key. ``"constructor"`` (the default) and ``"policy"`` of the
-        algorithm take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model` makes an
-        argument of another name from the value.
+    :param receiver: what receives the value of an ``algo.`` key. The algorithm's ``"constructor"`` (the default) and
+        its ``"policy"`` take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model`
+        makes an argument of another name from the value.
     """
 
-    text: str = ""
+    help: str = ""
     is_param: bool = False
     low: float | None = None
     high: float | None = None
     length: int | None = None
     choices: tuple[str, ...] = ()
     positional: bool = False
-    names_code: Literal["", "path", "any"] = ""
+    names_code: Literal["", "module:name", "any"] = ""
     pooled: bool = False
     changeable_on_resume: bool = False
-    to: Literal["constructor", "policy", "builder"] = "constructor"
+    receiver: Literal["constructor", "policy", "builder"] = "constructor"
 
 
-def setting(default: Any, text: str, **options: Any) -> Any:
+def setting(default: Any, help: str, **options: Any) -> Any:
     """Declare a config key that changes nothing that a run learns or measures: a key for speed, folders or display.
 
-    :param text: its line in ``--help``.
+    :param help: its line in ``--help``.
     :param options: further fields of :class:`KeyRules`.
     :return: a dataclass field.
     """
-    return _declare(default, KeyRules(text, is_param=False, **options))
+    return _declare(default, KeyRules(help, is_param=False, **options))
 
 
-def param(default: Any, text: str, **options: Any) -> Any:
+def param(default: Any, help: str, **options: Any) -> Any:
     """Declare a parameter of training runs: a config key that changes what a run learns or measures.
 
     Runs with the same values of all parameters are repetitions of one experiment. The arguments are those of
     :func:`setting`.
     """
-    return _declare(default, KeyRules(text, is_param=True, **options))
+    return _declare(default, KeyRules(help, is_param=True, **options))
 
 
 def _declare(default: Any, rules: KeyRules) -> Any:

@@ -106,7 +106,10 @@ class RunConfig:
     progress: bool = setting(True, "show a bar or, without a terminal, a line per evaluation; false: warnings only")
     tensorboard: bool = setting(True, "write TensorBoard event files")
     logger: str = setting(
-        "none", "tracking service; wandb: pip install 'rlher[wandb]'", choices=("none", *TRACKERS), names_code="path"
+        "none",
+        "tracking service; wandb: pip install 'rlher[wandb]'",
+        choices=("none", *TRACKERS),
+        names_code="module:name",
     )
     record: bool = setting(False, "record a video of each new best model, as clips/<steps>.mp4")
     json: bool = setting(False, "print the result as JSON on stdout")

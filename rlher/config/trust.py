@@ -68,7 +68,7 @@ def _named_code(key: str, value: Any) -> list[Any]:
     entry = key.removeprefix(name).lstrip(".")
     parts = leaves({entry: value} if entry else value)
     field = fields_that_name_code()[name]
-    if rules_of(field).names_code == "path":
+    if rules_of(field).names_code == "module:name":
         return [part for part in parts if ":" in str(part)]
     if takes_list(field):  # a number may become the name of a module
         return parts

@@ -18,7 +18,7 @@ SUCCESS_AT_RESET = "success_at_reset"
 EPISODE_DIAGNOSTICS = (OBJECT_MOVED, SUCCESS_AT_RESET)
 
 
-class EpisodeInfo(CheckedEnv):
+class RecordEpisodeInfo(CheckedEnv):
     """Add ``is_success`` to every ``info``. If there is a crash key, add ``is_crash`` to the ``info`` of every step.
 
     After a step, ``is_success`` is the value of ``config.success_key`` in ``info``. If that key is null, the first of

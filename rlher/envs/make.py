@@ -6,7 +6,7 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, parse_
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, describe_error, first_line
 from rlher.core.user_code import instantiate
-from rlher.envs.episode_info import EpisodeInfo
+from rlher.envs.episode_info import RecordEpisodeInfo
 from rlher.envs.registration import entry_module, render_modes, require_registered
 from rlher.envs.relay import RelayGoals
 from rlher.envs.simulators import aim_mujoco_camera, correct_simulator, simulator_construction, use_offscreen_sdl
@@ -34,7 +34,7 @@ def make_env(config: EnvConfig, render_mode: str | None = None, training: bool =
     """
     env = make_base_env(config, render_mode)
     require_goal_interface(env, config.id)
-    env = EpisodeInfo(env, config, diagnostics=training and config.success_reward is not None)
+    env = RecordEpisodeInfo(env, config, diagnostics=training and config.success_reward is not None)
     if config.action_repeat > 1:
         env = ActionRepeat(env, config.action_repeat, last_reward=training)
     if training and config.fall_height is not None:

@@ -32,7 +32,7 @@ class RebuildableVecEnv(VecEnvWrapper):
     ) -> None:
         self._build = build
         self._seed = seed
-        self.restarts = RestartLimit(max_restarts)
+        self.restart_limit = RestartLimit(max_restarts)
         self._records_actions = records_actions
         super().__init__(build(seed))
         self.build_number = 0
@@ -60,14 +60,14 @@ class RebuildableVecEnv(VecEnvWrapper):
                     observations = self.venv.step(action)[0]
                 return observations
             except WorkerLost as lost:
-                self.restarts.count_restart(lost)
+                self.restart_limit.count_restart(lost)
 
     def replace_lost(self, lost: WorkerLost) -> VecEnvObs:
         """Build the next environments because a process was lost, and return their first observations.
 
         :raises RunError: processes were lost too often.
         """
-        self.restarts.count_restart(lost)
+        self.restart_limit.count_restart(lost)
         return self.rebuild()
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
@@ -91,5 +91,5 @@ class RebuildableVecEnv(VecEnvWrapper):
         """Wait for the results of a step."""
         results = self.venv.step_wait()
         if results[2].any():
-            self.restarts.episode_finished()
+            self.restart_limit.episode_finished()
         return results

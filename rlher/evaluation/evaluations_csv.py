@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ EVALUATION_COLUMNS = ("timesteps", *METRICS_BY_NAME, "episodes", "updates", "wal
 
 EvaluationRows = list[dict[str, Any]]
 """The rows of a run, the newest last."""
-ShouldStop = Callable[[EvaluationRows], bool]
-"""A function that gets the rows after each evaluation, and returns whether the run ends now."""
 
 
 def write_evaluations(folder: Path, rows: EvaluationRows) -> None:

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.config.command_keys import PlayConfig
+from rlher.config.command_configs import PlayConfig
 from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.core.rng import preserve_rng_state, set_random_seed, torch_threads
@@ -74,7 +74,7 @@ def play_model(
 
 
 @dataclass(frozen=True)
-class ChosenModel:
+class SavedModel:
     """A model of a run, or of a pretrained agent.
 
     :param run: run folder of the run or of the pretrained agent.
@@ -140,7 +140,7 @@ class ChosenModel:
         return {**self.identity, **summarize(list(track_episodes(results, n_episodes)))}
 
 
-def choose_model(config: PlayConfig) -> ChosenModel:
+def choose_model(config: PlayConfig) -> SavedModel:
     """Return the model that ``run=`` and ``model=``, or ``agent=``, name.
 
     :param config: its ``run`` is a run folder, or a model file in one.
@@ -149,5 +149,5 @@ def choose_model(config: PlayConfig) -> ChosenModel:
     require_usable_device(config.device)
     if config.agent and config.run:
         raise UserError(f"run={config.run} and agent={config.agent} name two agents; give one of them.")
-    run, model = lookup.find_run_and_model(config, config.agent)
-    return ChosenModel(run, model, config.agent, config.deterministic, config.device)
+    run, model_name = lookup.find_run_and_model(config, config.agent)
+    return SavedModel(run, model_name, config.agent, config.deterministic, config.device)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch as th
 
@@ -29,9 +30,13 @@ class RunningEvaluation:
     """An evaluation whose episodes are being played.
 
     :param chunks: the episodes of each chunk.
+    :param model_content: content of the model's file.
+    :param columns: the columns of its row in ``evaluations.csv`` that are known when it starts.
     """
 
     chunks: list[Future[list[Episode]]]
+    model_content: bytes
+    columns: dict[str, Any]
 
     def done(self) -> bool:
         """Return whether all episodes are played."""
@@ -73,19 +78,21 @@ class EvaluationPool:
         """The worker process of each thread, by the id of the thread."""
         self._is_closed = False
 
-    def start(self, model_content: bytes, n_episodes: int, seed: int) -> RunningEvaluation:
+    def start(self, model_content: bytes, n_episodes: int, seed: int, **columns: Any) -> RunningEvaluation:
         """Start to play episodes with a model file's content, on seeds that count up from ``seed``.
 
+        :param columns: see :class:`RunningEvaluation`.
         :raises RunError: the environment failed in this process.
         """
         seeds = range(seed, seed + n_episodes)
         chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, n_episodes, EPISODES_PER_CHUNK)]
         if self._threads:
-            return RunningEvaluation([self._threads.submit(self._play, model_content, chunk) for chunk in chunks])
+            futures = [self._threads.submit(self._play, model_content, chunk) for chunk in chunks]
+            return RunningEvaluation(futures, model_content, columns)
         file = io.BytesIO(model_content)
         future: Future[list[Episode]] = Future()
         future.set_result([episode for chunk in chunks for episode in play_model(self._config, file, chunk)])
-        return RunningEvaluation([future])
+        return RunningEvaluation([future], model_content, columns)
 
     def close(self) -> None:
         """End all processes, including hanging ones; evaluations in progress are dropped."""

@@ -20,7 +20,7 @@ from stable_baselines3.common.env_util import is_wrapped
 from rlher.algos import observation_normalizer
 from rlher.algos.build_model import constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.command_keys import ExportConfig
+from rlher.config.command_configs import ExportConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import RunConfig
 from rlher.core.console import print_note
@@ -36,7 +36,7 @@ from rlher.envs.goal_wrapper import GoalEnvWrapper
 from rlher.envs.make import make_env
 from rlher.envs.registration import ENV_PACKAGES, entry_module
 from rlher.evaluation import metrics
-from rlher.evaluation.models import ChosenModel, make_policy
+from rlher.evaluation.models import SavedModel, make_policy
 from rlher.evaluation.rollout import Observation, Policy, play_episode
 from rlher.export import play
 from rlher.export.hub import push_folder, require_pushable
@@ -61,8 +61,8 @@ def export(config: ExportConfig) -> dict[str, str]:
 
     :raises UserError: there is no such run or model, or the folder cannot be written.
     """
-    run, model = lookup.find_run_and_model(config)
-    chosen = ChosenModel(run, model)
+    run, model_name = lookup.find_run_and_model(config)
+    chosen = SavedModel(run, model_name)
     if config.format == "onnx":
         for package in ("onnx", "onnxruntime"):
             require_package("format=onnx", package, "onnx")
@@ -79,7 +79,7 @@ def export(config: ExportConfig) -> dict[str, str]:
     return result
 
 
-def _replace_export(chosen: ChosenModel, config: ExportConfig) -> tuple[Path, list[str]]:
+def _replace_export(chosen: SavedModel, config: ExportConfig) -> tuple[Path, list[str]]:
     """Write the files, print notes on them, and return the folder and the names of the files.
 
     An earlier export stays as it is until this one is complete.
@@ -108,7 +108,7 @@ def _base_name(run: RunFolder) -> str:
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 
 
-def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
+def _write(chosen: SavedModel, folder: Path, with_onnx: bool) -> list[str]:
     """Write every file into an empty folder, and check that the exported policies select the run's actions.
 
     :return: notes on the files, one sentence each.
@@ -140,7 +140,7 @@ def _write(chosen: ChosenModel, folder: Path, with_onnx: bool) -> list[str]:
     return notes
 
 
-def build_sb3_model(chosen: ChosenModel, trained: BaseAlgorithm) -> tuple[BaseAlgorithm, dict[str, Any]]:
+def build_sb3_model(chosen: SavedModel, trained: BaseAlgorithm) -> tuple[BaseAlgorithm, dict[str, Any]]:
     """Rebuild a model of a run with a replay buffer of one transition; nothing is unpickled.
 
     :param trained: the model as rlher loads it, with an environment.
@@ -201,7 +201,7 @@ def _require_same_actions(env: gym.Env, policy: Policy, exported: Policy) -> Non
     play_episode(env, checked_policy, seed=0)
 
 
-def _final_evaluation(chosen: ChosenModel) -> dict[str, Any]:
+def _final_evaluation(chosen: SavedModel) -> dict[str, Any]:
     """Return the final evaluation of a model from ``result.json``; evaluate it now if there is none."""
     eval_config = chosen.run.config.eval
     seed = eval_config.final_seed

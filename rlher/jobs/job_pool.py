@@ -70,7 +70,7 @@ class JobPool:
                     if not self._running:  # other commands run the last jobs
                         time.sleep(POLL_SECONDS)
                     for future in wait(self._running, POLL_SECONDS, FIRST_COMPLETED).done:
-                        jobs.on_end(self._running.pop(future).owner, future.exception())
+                        jobs.on_end(self._running.pop(future).item, future.exception())
             except BaseException:
                 self._stop()
                 jobs.on_interrupt()

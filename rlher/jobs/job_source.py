@@ -13,14 +13,14 @@ class Job:
 
     ``interrupt`` and ``kill`` have no effect until the job has a process or a task.
 
-    :param owner: the run or trial, passed on to :meth:`JobSource.on_end`.
+    :param item: the run or trial, passed on to :meth:`JobSource.on_end`.
     :param function: picklable function.
     :param log: file to which the output is appended, on the machine that runs the job.
     :param interrupt: stops the job as Ctrl-C does. It may be called again.
     :param kill: ends the job at once.
     """
 
-    owner: Any
+    item: Any
     function: Callable[[], None]
     log: Path
     interrupt: Callable[[], None] = lambda: None
@@ -62,11 +62,11 @@ class JobSource(ABC):
         """Return the rows of the progress table as they are now."""
 
     @abstractmethod
-    def next_jobs(self, free: int) -> Iterable[Job]:
-        """Return at most ``free`` jobs to start now. The pool calls this about once a second."""
+    def next_jobs(self, max_jobs: int) -> Iterable[Job]:
+        """Return at most ``max_jobs`` jobs to start now. The pool calls this about once a second."""
 
     @abstractmethod
-    def on_end(self, owner: Any, error: BaseException | None) -> None:
+    def on_end(self, item: Any, error: BaseException | None) -> None:
         """Record the end of a job.
 
         :param error: what the function raised, or WorkerLost if the worker died.

@@ -111,10 +111,10 @@ class SweepSource(JobSource):
         """Return the rows of the table, by state."""
         return [run.row() for run in sorted(self.runs, key=lambda run: STATUS_ORDER.index(run.status))]
 
-    def next_jobs(self, free: int) -> Iterator[Job]:
+    def next_jobs(self, max_jobs: int) -> Iterator[Job]:
         """Yield waiting runs."""
         waiting = [run for run in self.runs if run.status is Status.WAITING]
-        for run in waiting[:free]:
+        for run in waiting[:max_jobs]:
             run.status = Status.RUNNING
             yield Job(run, partial(train_or_resume, run.config, run.command_line), run.log_path)
 

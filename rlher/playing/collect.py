@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from rlher.config.command_keys import CollectConfig
+from rlher.config.command_configs import CollectConfig
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, UserError
 from rlher.core.signals import InterruptRequest

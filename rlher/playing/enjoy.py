@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rlher.config.command_keys import EnjoyConfig
+from rlher.config.command_configs import EnjoyConfig
 from rlher.core.console import print_note
 from rlher.core.machine import has_display
 from rlher.envs.make import make_env

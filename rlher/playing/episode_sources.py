@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from rlher.config.command_keys import EpisodeSourceConfig
+from rlher.config.command_configs import EpisodeSourceConfig
 from rlher.config.conf_files import conf_files, read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError, as_run_error, did_you_mean

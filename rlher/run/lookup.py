@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from rlher.config.command_keys import ModelChoiceConfig
+from rlher.config.command_configs import ModelChoiceConfig
 from rlher.config.key import changed_values, param_values, values_by_key
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code

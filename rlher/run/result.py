@@ -1,8 +1,12 @@
 """The result of a training run, ``result.json``."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+ShouldStop = Callable[[list[dict[str, Any]]], bool]
+"""A function that gets the rows of ``evaluations.csv`` after each evaluation, and returns whether the run ends now."""
 
 
 class Status(StrEnum):

@@ -9,7 +9,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.writing import write_bytes
 from rlher.envs.make import make_env
 from rlher.evaluation.evaluations_csv import EvaluationRows
-from rlher.evaluation.models import ChosenModel
+from rlher.evaluation.models import SavedModel
 from rlher.evaluation.rollout import play_episodes
 from rlher.run.run_folder import RunFolder
 
@@ -68,7 +68,7 @@ class BestModel:
                 closing(make_env(task, render_mode="rgb_array")) as env,
                 record_video(path, env, task, CLIP_EPISODES) as video,
             ):
-                policy = ChosenModel(self._run, "best").load_task_policy(env)
+                policy = SavedModel(self._run, "best").load_task_policy(env)
                 seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
                 list(play_episodes(env, policy, seeds, video))
         except (UserError, RunError) as error:

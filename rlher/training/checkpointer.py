@@ -96,7 +96,7 @@ class Checkpointer:
         :raises RunError: training diverged, or the environment failed in the evaluation.
         :raises OSError: a file cannot be written; earlier checkpoints are unchanged.
         """
-        self._evaluator.finish_pending()
+        self._evaluator.finish_running()
         self._due_time = time.monotonic() + self._interval
         with checkpoint_folder.new_checkpoint(self._parent, self._model.num_timesteps) as folder:
             self._write(folder)
@@ -110,7 +110,7 @@ class Checkpointer:
             "loop": model.loop_state_dict(),
             "generators": get_rng_state(),
             "build_number": envs.build_number,
-            "evaluations": self._evaluator.save(folder),
+            "evaluations": self._evaluator.write_state(folder),
             "rebuild_step": self._rebuild_step,
             "log_rows": count_log_rows(self._run.folder),
             "config": values_kept_on_resume(self._run.config),
@@ -150,7 +150,7 @@ class Checkpointer:
         model, envs = self._model, self._envs
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = checkpoint_folder.read_state(folder)
-        self._evaluator.load(folder, state["evaluations"])
+        self._evaluator.read_state(folder, state["evaluations"])
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
 
         model.replay_buffer.load(folder / BUFFER_FILE)

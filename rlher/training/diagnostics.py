@@ -17,7 +17,7 @@ class DiagnosticsCallback(BaseCallback):
     """Log ``rollout/object_moved``, ``rollout/success_at_reset``, ``rollout/action_saturation`` and ``env/restarts``.
 
     The first two are shares of the last 100 training episodes, see
-    :class:`~rlher.envs.episode_info.EpisodeInfo`. The third is the share of action entries at their
+    :class:`~rlher.envs.episode_info.RecordEpisodeInfo`. The third is the share of action entries at their
     bounds since the last log. The last is the number of worker processes that were replaced.
     """
 
@@ -30,7 +30,7 @@ class DiagnosticsCallback(BaseCallback):
             self.logger.record_mean("rollout/action_saturation", float(np.mean(np.abs(actions) > SATURATED)))
         # SB3 adds the episodes that end in this step to its buffer, and logs, after the callbacks
         if ended := [info["episode"] for info in self.locals["infos"] if "episode" in info]:
-            self.logger.record("env/restarts", self.training_env.restarts.total)
+            self.logger.record("env/restarts", self.training_env.restart_limit.total)
             episodes = [*(self.model.ep_info_buffer or ()), *ended][-self.model._stats_window_size :]
             for name in EPISODE_DIAGNOSTICS:
                 if (share := episode_share(episodes, name)) is not None:

@@ -3,15 +3,16 @@
 import time
 from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.core.reading import finite_float
 from rlher.core.writing import write_bytes
-from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EvaluationRows, ShouldStop, write_evaluations
+from rlher.evaluation.evaluations_csv import EVALUATION_COLUMNS, EvaluationRows, write_evaluations
 from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import EvaluationPool, RunningEvaluation
 from rlher.run import model_file
+from rlher.run.result import ShouldStop
 from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
 from rlher.training.checkpoint_folder import BEST_MODEL_FILE
@@ -19,18 +20,6 @@ from rlher.training.checkpoint_folder import BEST_MODEL_FILE
 
 class TrainingStopped(Exception):
     """The run's ``should_stop`` function has ended the run."""
-
-
-class PendingEvaluation(NamedTuple):
-    """An evaluation whose result is not recorded yet.
-
-    :param columns_at_start: the columns of its row that are known when it starts.
-    :param model_content: content of the model's file.
-    """
-
-    columns_at_start: dict[str, Any]
-    model_content: bytes
-    running: RunningEvaluation
 
 
 class Evaluator:
@@ -51,7 +40,7 @@ class Evaluator:
     ) -> None:
         self.rows: EvaluationRows = []
         self._best_model = BestModel(run)
-        self._pending: deque[PendingEvaluation] = deque()
+        self._running: deque[RunningEvaluation] = deque()
         self._run = run
         self._model = model
         self.pool = EvaluationPool(run.config)
@@ -75,7 +64,7 @@ class Evaluator:
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
         if self._model.num_timesteps // self._freq > self._last_step // self._freq:
-            self.finish_pending(except_newest=(self._run.config.eval.workers or 1) - 1)
+            self.finish_running(except_newest=(self._run.config.eval.workers or 1) - 1)
             self.start()
 
     def start(self) -> None:
@@ -84,15 +73,16 @@ class Evaluator:
         :raises RunError: training diverged; or, without worker processes, the environment failed.
         """
         self._last_step = self._model.num_timesteps
-        columns_at_start = {
-            "timesteps": self._last_step,
-            "updates": self._model._n_updates,
-            "wall_seconds": round(self.elapsed, 3),
-        }
-        model_content = model_file.to_bytes(self._model)
         eval_config = self._run.config.eval
-        running = self.pool.start(model_content, eval_config.episodes, eval_config.seed)
-        self._pending.append(PendingEvaluation(columns_at_start, model_content, running))
+        running = self.pool.start(
+            model_file.to_bytes(self._model),
+            eval_config.episodes,
+            eval_config.seed,
+            timesteps=self._last_step,
+            updates=self._model._n_updates,
+            wall_seconds=round(self.elapsed, 3),
+        )
+        self._running.append(running)
 
     def record_finished(self) -> None:
         """Record the results of evaluations that have ended; wait for all if ``should_stop`` may end the run.
@@ -100,21 +90,21 @@ class Evaluator:
         :raises RunError: the environment failed in an evaluation.
         """
         must_wait = self._should_stop is not None
-        while self._pending and (must_wait or self._pending[0].running.done()):
+        while self._running and (must_wait or self._running[0].done()):
             self._finish_oldest()
 
-    def finish_pending(self, except_newest: int = 0) -> None:
+    def finish_running(self, except_newest: int = 0) -> None:
         """Wait for the evaluations in progress, except the newest ones, and record their results.
 
         :raises RunError: the environment failed in an evaluation.
         """
-        while len(self._pending) > except_newest:
+        while len(self._running) > except_newest:
             self._finish_oldest()
 
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
-        columns_at_start, model_content, running = self._pending.popleft()
-        values = {**running.summary(), **columns_at_start}
+        running = self._running.popleft()
+        values = {**running.summary(), **running.columns}
         row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -122,8 +112,8 @@ class Evaluator:
         if self._run.config.eval.keep_models:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
-            write_bytes(path, model_content)
-        self._best_model.offer(self.rows, model_content)
+            write_bytes(path, running.model_content)
+        self._best_model.offer(self.rows, running.model_content)
         if self._should_stop and self._should_stop(self.rows):
             raise TrainingStopped
 
@@ -156,7 +146,7 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
-    def save(self, folder: Path) -> dict[str, Any]:
+    def write_state(self, folder: Path) -> dict[str, Any]:
         """Write the best model, if any, into the folder of a checkpoint. Return the evaluations as JSON values.
 
         No evaluation may be in progress.
@@ -165,14 +155,14 @@ class Evaluator:
             (folder / BEST_MODEL_FILE).write_bytes(self._best_model.content)
         return {"rows": self.rows, "elapsed": self.elapsed}
 
-    def load(self, folder: Path, state: dict[str, Any]) -> None:
-        """Restore the best model of a checkpoint, and a value of :meth:`save`.
+    def read_state(self, folder: Path, state: dict[str, Any]) -> None:
+        """Restore the best model of a checkpoint, and a value of :meth:`write_state`.
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
         best = folder / BEST_MODEL_FILE
         self._best_model.content = best.read_bytes() if best.exists() else None
-        self.rows = [{name: row.get(name) for name in EVALUATION_COLUMNS} for row in state["rows"]]
+        self.rows = [{name: row[name] for name in EVALUATION_COLUMNS} for row in state["rows"]]
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):
             raise ValueError("an evaluation lacks its success rate or its return")

@@ -9,9 +9,8 @@ import shutil
 from rlher.config.training import RunConfig
 from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
-from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.run import run_folder
-from rlher.run.result import RunResult
+from rlher.run.result import RunResult, ShouldStop
 from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
 

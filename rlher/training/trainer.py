@@ -8,9 +8,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from rlher.core.errors import ReportedError, RunError, describe_error, first_line, os_error_reason
 from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
-from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.run import model_file
-from rlher.run.result import RunResult, Status
+from rlher.run.result import RunResult, ShouldStop, Status
 from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
@@ -62,7 +61,7 @@ class Trainer:
         result = self.result
         with closing(self.evaluator.pool), self.interrupt_request.catch_signals():
             try:
-                self._reset_results()
+                self._restore_results()
                 self._learn()
                 self.interrupt_request.stop_at_once()
                 if self._has_final_evaluation:
@@ -82,7 +81,7 @@ class Trainer:
                 self._write_result()
         return result
 
-    def _reset_results(self) -> None:
+    def _restore_results(self) -> None:
         """Restore the results in the folder from the checkpoint; without a checkpoint, delete them."""
         self.evaluator.write_files()
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
@@ -117,7 +116,7 @@ class Trainer:
                 )
             except Exception:
                 with suppress(Exception, KeyboardInterrupt):  # the first fault is reported
-                    self.evaluator.finish_pending()
+                    self.evaluator.finish_running()
                 raise
             finally:
                 # If training diverged, torch raises errors of many kinds. The error of `to_bytes` replaces them.
@@ -167,7 +166,7 @@ class TrainerCallback(BaseCallback):
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         self._checkpointer.save_if_due()
         if self._interrupt_request.requested:
-            self._evaluator.finish_pending()
+            self._evaluator.finish_running()
             self._checkpointer.ensure_saved()
             raise KeyboardInterrupt
         self._evaluator.start_if_due()  # after the checkpoint, which waits for evaluations in progress
@@ -179,5 +178,5 @@ class TrainerCallback(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._evaluator.start_if_due()
-        self._evaluator.finish_pending()
+        self._evaluator.finish_running()
         self._checkpointer.ensure_saved()

@@ -17,8 +17,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rlher.config.training import RunConfig
 from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
-from rlher.evaluation.evaluations_csv import ShouldStop
 from rlher.evaluation.metrics import TARGET_PERCENT
+from rlher.run.result import ShouldStop
 from rlher.training.start import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value

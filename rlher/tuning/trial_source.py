@@ -54,14 +54,14 @@ class TrialSource(JobSource):
         in_order = [*shown.values(), *(trial for trial in trials if trial.number not in shown)]
         return [_row(trial, trial.number in shown) for trial in in_order]
 
-    def next_jobs(self, free: int) -> Iterator[Job]:
+    def next_jobs(self, max_jobs: int) -> Iterator[Job]:
         """Yield trials until the study has ``total`` trials."""
         if time.monotonic() >= self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
             for trial in self._running.values():
                 self._storage.record_heartbeat(trial._trial_id)
             fail_stale_trials(self.study)
-        for _ in range(min(free, count_unstarted(self.study, self.total))):
+        for _ in range(min(max_jobs, count_unstarted(self.study, self.total))):
             trial = self.study.ask(self._runner.space)
             self._storage.record_heartbeat(trial._trial_id)
             self._running[trial.number] = trial

@@ -11,7 +11,7 @@ import pytest
 from rlher.analysis import comparison, plotting
 from rlher.analysis.grouping import load_groups
 from rlher.api import compare
-from rlher.config.command_keys import PlotConfig, RunSelection
+from rlher.config.command_configs import PlotConfig, RunSelection
 from rlher.core import stats
 from tests.analysis.conftest import HTML_IN_NAME
 from tests.conftest import Make

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rlher.analysis import curves
-from rlher.config.command_keys import PlotConfig
+from rlher.config.command_configs import PlotConfig
 from rlher.core import stats
 from rlher.core.errors import UserError
 from tests.analysis.conftest import load_group

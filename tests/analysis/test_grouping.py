@@ -6,7 +6,7 @@ import pytest
 
 from rlher.analysis import grouping
 from rlher.analysis.loading import read_runs
-from rlher.config.command_keys import RunSelection
+from rlher.config.command_configs import RunSelection
 from rlher.core.console import printed_warnings
 from rlher.core.errors import UserError
 from tests.analysis.conftest import notes_about

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from rlher.analysis import plotting
-from rlher.config.command_keys import PlotConfig
+from rlher.config.command_configs import PlotConfig
 from tests.analysis.conftest import write_log
 from tests.conftest import Make
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlher.config.command_keys import CheckConfig
+from rlher.config.command_configs import CheckConfig
 from rlher.config.compose import compose
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.make import make_env

@@ -9,7 +9,7 @@ import pytest
 from hostile_envs import hostile
 
 from rlher.cli.commands import check
-from rlher.config.command_keys import CheckConfig
+from rlher.config.command_configs import CheckConfig
 from rlher.config.environment import EnvConfig
 from rlher.core.errors import RunError, UserError
 from rlher.envs.checked_env import CheckedEnv

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlher.cli import lists
-from rlher.config.command_keys import CheckConfig
+from rlher.config.command_configs import CheckConfig
 from rlher.config.compose import compose
 from rlher.config.conf_files import conf_files
 from rlher.config.environment import EnvConfig

@@ -78,7 +78,7 @@ def test_all_environments_are_built_again_if_a_worker_is_lost(
     lost, after = lose_and_rebuild(envs, actions)
     assert reason in str(lost)
     assert (after["achieved_goal"] != before["achieved_goal"]).all()
-    assert (envs.restarts.total, envs.build_number, envs.actions) == (1, 1, [])
+    assert (envs.restart_limit.total, envs.build_number, envs.actions) == (1, 1, [])
     assert "Traceback" not in capfd.readouterr().err
     for _ in range(30):
         envs.step(actions)
@@ -124,7 +124,7 @@ def test_a_finished_episode_resets_the_count_of_restarts(rebuildable):
         lose_and_rebuild(envs, NO_ACTIONS[:1])
         while not envs.step(NO_ACTIONS[:1])[2].any():
             pass
-    assert envs.restarts.total == 4
+    assert envs.restart_limit.total == 4
 
 
 def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_replaced():
@@ -139,10 +139,10 @@ def test_workers_lost_in_the_first_reset_or_while_actions_are_repeated_are_repla
     with closing(RebuildableVecEnv(build, 0, max_restarts=3)) as envs:
         os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
         assert envs.reset()["observation"].shape == (2, 1)
-        assert (envs.restarts.total, envs.build_number) == (1, 1)
+        assert (envs.restart_limit.total, envs.build_number) == (1, 1)
         expected = envs.step(NO_ACTIONS)[0]
         repeated = envs.rebuild(build_number=1, actions=[NO_ACTIONS])
-        assert (envs.restarts.total, repeated["desired_goal"].tolist()) == (2, expected["desired_goal"].tolist())
+        assert (envs.restart_limit.total, repeated["desired_goal"].tolist()) == (2, expected["desired_goal"].tolist())
 
 
 def test_episodes_that_are_repeated_do_not_reset_the_count_of_restarts():
@@ -168,7 +168,7 @@ def test_a_worker_lost_while_environments_are_built_again_is_another_restart():
     with closing(RebuildableVecEnv(build, 0, max_restarts=3)) as envs:
         envs.reset()
         envs.rebuild()  # as for a checkpoint
-        assert (envs.restarts.total, envs.build_number) == (2, 3)
+        assert (envs.restart_limit.total, envs.build_number) == (2, 3)
         assert envs.step(NO_ACTIONS)[1].tolist() == [-1, -1]
         os.kill(envs.unwrapped.workers[0].process.pid, signal.SIGKILL)
         with pytest.raises(RunError, match="3 restarts"):

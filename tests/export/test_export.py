@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch.nn import Tanh
 
 from rlher.algos import ALGORITHMS
-from rlher.config.command_keys import PlayConfig
+from rlher.config.command_configs import PlayConfig
 from rlher.envs.make import make_env
 from rlher.evaluation.models import choose_model
 from rlher.export import exporter

@@ -8,7 +8,7 @@ import numpy as np
 import publish_agent
 import pytest
 
-from rlher.config.command_keys import PlayConfig
+from rlher.config.command_configs import PlayConfig
 from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.evaluation.models import choose_model

@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import gymnasium as gym
 import numpy as np
@@ -24,7 +23,6 @@ from gymnasium import spaces
 from same_run import differences
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlher.config.training import RunConfig
 from rlher.core.errors import UserError
 from rlher.core.reading import read_json_or_empty
 from rlher.core.writing import write_bytes
@@ -530,11 +528,3 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress_without_checkpoints_too(rlh
     at_step(75, lambda: os.kill(os.getpid(), signal.SIGINT))
     assert rlher("train", *words("dqn"), "checkpoint.freq=null").code == 130
     assert pd.read_csv(folder_of("dqn") / "evaluations.csv")["timesteps"].tolist() == [70]
-
-
-def test_a_checkpoint_from_before_a_metric_was_added() -> None:
-    evaluations = Evaluator(run_folder.RunFolder(Path(), RunConfig()), Mock(), 0.0)
-    evaluations.load(
-        Path(), {"rows": [{"timesteps": 70, "success_rate": 0.5, "mean_reward": -9.0}], "next": 140, "elapsed": 1.0}
-    )
-    assert (evaluations.rows[0]["success_rate"], evaluations.rows[0]["mean_length"]) == (0.5, None)
