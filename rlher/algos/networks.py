@@ -13,11 +13,6 @@ from torch.nn import functional as F
 from rlher.algos.observation_normalizer import NormalizedExtractor
 from rlher.algos.precision import layer_dtype
 
-ELEMENTWISE = (
-    nn.ReLU | nn.LeakyReLU | nn.ELU | nn.SELU | nn.CELU | nn.GELU | nn.SiLU | nn.Mish | nn.Hardswish | nn.Hardtanh
-) | (nn.Tanh | nn.Sigmoid | nn.Softplus | nn.Softsign | nn.Identity)
-"""Layers that treat every entry alike."""
-
 
 def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
     """Return a network's output for x (batch, inputs), in float32.
@@ -33,7 +28,7 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
             # Not as an argument of F.linear: compiled code adds the bias together with the activation.
             x = x if layer.bias is None else x + layer.bias.to(dtype)
         else:
-            x = layer(x if isinstance(layer, ELEMENTWISE) else x.float())
+            x = layer(x.float())
     return x.float()
 
 
