@@ -11,12 +11,11 @@ from rlher.algos.optimizer_steps import FusedOptimizer
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
 CASES = {
-    "sac": [{}, {"ent_coef": 0.1}, {"target_update_interval": 3}, {"policy_kwargs": {"n_critics": 1}}],
-    "td3": [{}, {"policy_delay": 3, "target_policy_noise": 0.5}, {"policy_kwargs": {"n_critics": 3}}],
-    "tqc": [{}, {"ent_coef": 0.1, "policy_kwargs": {"n_quantiles": 7}}, {"policy_kwargs": {"n_critics": 1}}],
-    "dqn": [{}, {"max_grad_norm": 0.01}],
+    "sac": [{"ent_coef": 0.1}, {"target_update_interval": 3}, {"policy_kwargs": {"n_critics": 1}}],
+    "td3": [{"policy_delay": 3, "target_policy_noise": 0.5}, {"policy_kwargs": {"n_critics": 3}}],
+    "tqc": [{"ent_coef": 0.1, "policy_kwargs": {"n_quantiles": 7}}, {"policy_kwargs": {"n_critics": 1}}],
+    "dqn": [{"max_grad_norm": 0.01}],
     "ddpg": [
-        {},
         {"policy_kwargs": {"optimizer_kwargs": {"eps": 1e-3, "betas": (0.5, 0.9)}}},
         {"policy_kwargs": {"optimizer_kwargs": {"amsgrad": True}}},
         {"policy_kwargs": {"optimizer_class": th.optim.AdamW}},
@@ -36,7 +35,12 @@ def require_same(mine, other) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options", "n_steps"),
-    [(name, case, 1) for name in THEIRS for case in CASES.get(name, [{}])] + [(name, {}, 3) for name in THEIRS],
+    [
+        *((name, {}, 1) for name in THEIRS),
+        ("tqc", {}, 3),
+        *(pytest.param(name, case, 1, marks=pytest.mark.slow) for name in THEIRS for case in CASES[name]),
+        *(pytest.param(name, {}, 3, marks=pytest.mark.slow) for name in THEIRS if name != "tqc"),
+    ],
 )
 def test_fifty_updates_give_sb3s_weights(name, options, n_steps) -> None:
     gradient_steps, rounds, buffer = (1, 50, {}) if n_steps == 1 else (50, 1, {"n_steps": n_steps})

@@ -67,6 +67,5 @@ def test_names_of_folders_are_not_executed(tmp_path: Path) -> None:
     assert complete_in_bash("rlher evaluate run", tmp_path) == "\n", "left to readline, which quotes names"
     for name in ("$(touch pwned)", "`touch pwned`", "plain", "$(touch${IFS}pwned)"):
         (tmp_path / "logs" / name).mkdir(parents=True)
-    for line in ("rlher evaluate logs/", "rlher train init_from=./logs/"):
-        assert "logs/plain" in complete_in_bash(line, tmp_path)
+    assert "logs/plain" in complete_in_bash("rlher train init_from=./logs/", tmp_path)
     assert not (tmp_path / "pwned").exists()

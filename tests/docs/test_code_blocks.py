@@ -12,13 +12,14 @@ from stable_baselines3 import SAC
 from rlher import HerReplayBuffer, make_env
 from tests.conftest import TINY
 from tests.support.documents import NAMES, ROOT, blocks, commands, shortened
+from tests.support.tiers import slow_except
 
 PAGES = [name for name in NAMES if blocks(name, "python")]
-LONG_PAGES = {"docs/guide/python.md": pytest.mark.slow}
+FAST_PAGES = ["README.md", "docs/replay_buffer.md"]
 COMMANDS = [(name, command) for name in NAMES for command in commands(name)]
 
 
-@pytest.mark.parametrize("name", [pytest.param(page, marks=LONG_PAGES.get(page, ())) for page in PAGES])
+@pytest.mark.parametrize("name", slow_except(FAST_PAGES, PAGES))
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {"__file__": str(tmp_path / "my_code.py")}
@@ -72,6 +73,7 @@ def test_goal_wrapper_example_trains(workspace: Path, rlher, monkeypatch: pytest
     assert done.code == 0, done.out + done.err
 
 
+@pytest.mark.slow
 def test_benchmark_table_is_what_compare_prints(rlher) -> None:
     rows = re.findall(r"^\| [\w-]+-v\d \|.*|^\| parking-classic \|.*", (ROOT / "docs/benchmarks.md").read_text(), re.M)
     agents = {row.split(" | ")[1] for row in rows if row.count("|") == 11}

@@ -67,4 +67,3 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
     agents = json.loads(rlher("list", "agents", "--json"))["agents"]
     rlher("enjoy", "--agent", agents[0]["agent"], "--episodes", "1", "--video", "film.mp4")
     assert (home / "film.mp4").stat().st_size > 1000
-    rlher("report")

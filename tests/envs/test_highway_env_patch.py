@@ -13,7 +13,8 @@ from rlher.envs import highway_env_patch
 from rlher.envs.registration import require_registered
 
 highway_env_patch.patch_highway_env()
-OTHER = ["x", "vy", "cos_d", "sin_d", "presence"]
+OTHER_FEATURES = ["x", "vy", "cos_d", "sin_d", "presence"]
+OTHER = {"type": "KinematicsGoal", "features": OTHER_FEATURES, "scales": [2] * 5}
 
 
 def unpatch(monkeypatch: pytest.MonkeyPatch, observe: bool) -> None:
@@ -64,9 +65,9 @@ def play(env_id: str, config: dict, steps: int) -> list[tuple]:
     ("env_id", "config", "steps", "observe"),
     [
         ("parking-v0", {}, 300, False),
-        ("parking-v0", {"add_walls": False, "duration": 20}, 50, True),
+        pytest.param("parking-v0", {"add_walls": False, "duration": 20}, 50, True, marks=pytest.mark.slow),
         ("parking-v0", {"vehicles_count": 6, "action": {"type": "ContinuousAction", "dynamical": True}}, 50, True),
-        ("parking-v0", {"observation": {"type": "KinematicsGoal", "features": OTHER, "scales": [2] * 5}}, 50, True),
+        pytest.param("parking-v0", {"observation": OTHER}, 50, True, marks=pytest.mark.slow),
         pytest.param("merge-v0", {}, 25, False, marks=pytest.mark.slow),  # curved lanes
         pytest.param("highway-v0", {"vehicles_count": 10}, 20, False, marks=pytest.mark.slow),
         pytest.param("parking-v0", {}, 700, False, marks=pytest.mark.slow),

@@ -186,7 +186,8 @@ def test_compute_reward_asks_no_worker(group):
 TRAIN = ("train", "algo=sac", "env=FailingWorker-v0", "env.modules=[hostile_envs]", "vec_env=subproc", *TINY)
 
 
-@pytest.mark.parametrize("normalised", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("normalised", ["true", "false"])
 def test_training_continues_without_storing_lost_steps(rlher, tmp_path, monkeypatch, normalised):
     (tmp_path / "marks").mkdir()
     models = []

@@ -92,7 +92,7 @@ def test_too_many_lost_processes_end_the_run(train_line) -> None:
 def test_ctrl_c_waits_for_the_evaluation_in_progress(train_line, rlher, at_step) -> None:
     assert train_line("hang", 0, "logs=reference").code == 0
     at_step(90, lambda: os.kill(os.getpid(), signal.SIGINT))
-    done = train_line("hang", 1, "env.step_timeout=2")  # in the evaluation that starts at step 50
+    done = train_line("hang", 1, "env.step_timeout=1")  # in the evaluation that starts at step 50
     assert done.code == 130, done.err
     folder = Path("logs/sac/FailingWorker-v0_1")
     assert list(rows(folder).timesteps) == [50]
@@ -107,7 +107,7 @@ def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, r
     folder = Path("logs/sac/FailingWorker-v0_1")
     for steps in (70, 90):
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"killed{steps}" / folder))
-    assert train_line("hang", 1, "env.step_timeout=2", "checkpoint.freq=40").code == 0
+    assert train_line("hang", 1, "env.step_timeout=1", "checkpoint.freq=40").code == 0
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
     for killed, evaluated in (("killed70" / folder, False), ("killed90" / folder, True)):
         assert (killed / "evaluations.csv").exists() == evaluated

@@ -17,7 +17,7 @@ from tests.support.tiers import slow_except
 
 
 @pytest.mark.parametrize("priority", slow_except(["td_error", "energy"], ["uniform", "td_error", "energy"]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_a_loaded_buffer_continues_exactly_as_the_saved_one(tmp_path_factory, priority, data):
     """Bit for bit: also within an episode, after evictions, and saved again after a load."""

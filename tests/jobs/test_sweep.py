@@ -28,7 +28,7 @@ SMALL = (
     "total_timesteps=60",
     "eval.freq=30",
 )
-LONG = (*SMALL, "total_timesteps=1500", "eval.freq=300", "checkpoint.freq=300")
+LONG = (*SMALL, "total_timesteps=900", "eval.freq=300", "checkpoint.freq=300")
 RLHER = (sys.executable, "-m", "rlher.cli.main")
 
 

@@ -163,14 +163,15 @@ def test_readers_refuse_files_of_unlimited_size(tmp_path: Path, damage: Callable
 # ------------------------------------------------------------------------------------------------- plots
 
 
-@pytest.mark.parametrize("name", [r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2"])
-def test_formulas_are_plotted_as_text(rlher, make_run: Make, name: str) -> None:
-    for seed in range(2):
+def test_formulas_are_plotted_as_text(rlher, make_run: Make) -> None:
+    names = [r"a$x^{2}_\frac{1}$", r"$\undefined{$", "$$", r"\$1$ $2"]
+    for index, name in enumerate(names):
         strategy = {"goal_selection_strategy": name}
-        rows = make_run(f"untrusted/{seed}", seed, env={"id": "x", "name": name}, her=strategy) / "evaluations.csv"
+        rows = make_run(f"untrusted/{index}", env={"id": "x", "name": name}, her=strategy) / "evaluations.csv"
         rows.write_text(rows.read_text().replace("mean_reward", "a$b$_$"))
     assert rlher("plot", "--y", "a$b$_$", "--output", "a.svg,a.png").code == 0
-    assert name in Path("a.svg").read_text()
+    drawn = Path("a.svg").read_text()
+    assert all(name in drawn for name in names)
 
 
 @pytest.mark.parametrize("recipe", ["logs: elsewhere\n", "storage: sqlite:///elsewhere.db\n"])

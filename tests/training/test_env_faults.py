@@ -26,9 +26,9 @@ def is_named_once(how: str, err: str) -> bool:
     ("how", "vec_env", "where"),
     [
         ("raise", "dummy", "main"),
-        ("observation", "dummy", "main"),
+        pytest.param("observation", "dummy", "main", marks=pytest.mark.slow),
         ("reward", "subproc", "worker"),
-        ("reset", "subproc", "worker"),
+        pytest.param("reset", "subproc", "worker", marks=pytest.mark.slow),
         ("observation", "dummy", "worker"),  # in an evaluation
     ],
 )

@@ -38,7 +38,7 @@ def test_every_algorithm_and_every_strategy_trains(rlher, tmp_path: Path, algo: 
 
 
 ENVS = [row["env"] for row in lists.envs() if not row["needs"]]
-FAST_ENVS = ["BitFlipping-v0", "FetchPush-v4", "PandaReach-v3", "PointMaze_UMaze-v3", "parking-v0"]
+FAST_ENVS = ["BitFlipping-v0", "FetchPush-v4", "parking-v0"]
 
 
 @pytest.mark.parametrize("env", slow_except(FAST_ENVS, ENVS))

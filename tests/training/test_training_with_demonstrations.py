@@ -53,9 +53,9 @@ LEARNT_FEATURES = "algo.policy_kwargs.features_extractor_class=tests.algos.test_
     "words",
     [
         ("algo=td3", "demos.bc_weight=2", "demos.pretrain_updates=5", LEARNT_FEATURES),
-        ("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"),
         ("algo=tqc", "her.n_steps=2", "her.priority=td_error", "demos.bc_weight=2"),
-        ("algo=sac", "demos.fraction=0.5", "normalize.enabled=false"),
+        pytest.param(("algo=ddpg", "n_envs=2", "vec_env=dummy", "her.priority=energy"), marks=pytest.mark.slow),
+        pytest.param(("algo=sac", "demos.fraction=0.5", "normalize.enabled=false"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.envs import contract
 from rlher.jobs.job_pool import JobPool
+from rlher.tuning import outputs
 from rlher.tuning.reruns import BASELINE, RERUN_SEED, queue_reruns, select_candidates
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
@@ -86,6 +87,7 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyboardInterrupt
 
     monkeypatch.setattr(JobPool, "run", stop)
+    monkeypatch.setattr(outputs, "_write_plots", lambda *_: None)  # a second for each command
     assert rlher("optimize", *SMALL).code == 130
     assert list(pd.read_csv(Path(STUDY, "trials.csv")).state) == ["WAITING", "COMPLETE"], "written after Ctrl-C, too"
     assert "n_sampled_goal: 2" in Path(STUDY, "best.yaml").read_text()
