@@ -30,12 +30,13 @@ class Outcome(NamedTuple):
     err: str
 
 
-LONGEST = ("test_cluster.py", "test_docker.py", "test_notebook.py", "test_stress_resume.py", "test_search.py")
+LONGEST = ("docker", "cluster", "notebook", "sweep", "search", "export", "outputs", "resume", "extend", "stress_resume")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, so that none waits for it.
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    order = {f"test_{name}.py": index for index, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(autouse=True, scope="session")

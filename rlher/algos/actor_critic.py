@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, make_optimizer_step, polyak_update
+from rlher.algos.optimizer_steps import FusedOptimizer, make_minimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -56,17 +56,17 @@ class ActorCritic(OffPolicyAlgorithm):
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self.actor_optimizer = FusedOptimizer(self.actor.optimizer)
         critic_optimizer = FusedOptimizer(self.critic.optimizer)
-        self.actor_step = make_optimizer_step(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
-        self.critic_step = make_optimizer_step(self.critic_loss, critic_optimizer, self.compiles_losses)
+        self.minimize_actor_loss = make_minimizer(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
+        self.minimize_critic_loss = make_minimizer(self.critic_loss, critic_optimizer, self.compiles_losses)
 
     def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors = self.critic_step(batch)
+        loss, errors = self.minimize_critic_loss(batch)
         return {"critic_loss": loss}, errors
 
     def update_actor(self, batch: UpdateBatch) -> LoggedValues:
         """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        _, losses = self.actor_step(batch)
+        _, losses = self.minimize_actor_loss(batch)
         return losses
 
     def update_targets(self) -> None:

@@ -32,17 +32,17 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
     return x.float()
 
 
-def vector_keys(policy: BasePolicy) -> list[str] | None:
+def joined_keys(policy: BasePolicy) -> list[str] | None:
     """Return the observation's keys in the order in which all networks join them; None unless all are vectors.
 
     If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
     networks = [part for part in policy.children() if isinstance(part, BaseModel)]
-    found = [(type(network.features_extractor), _vector_keys(network)) for network in networks]
+    found = [(type(network.features_extractor), _joined_keys_of(network)) for network in networks]
     return found[0][1] if found.count(found[0]) == len(found) else None
 
 
-def _vector_keys(network: BaseModel) -> list[str] | None:
+def _joined_keys_of(network: BaseModel) -> list[str] | None:
     extractor: Any = network.features_extractor
     space = network.observation_space
     normalized = None

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import vector_keys
+from rlher.algos.networks import joined_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -77,9 +77,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Replaces some of the agent's actions."""
     optimizers: list[th.optim.Optimizer]
     """Optimizers whose learning rate follows the schedule."""
-    vector_keys: list[str] | None
+    joined_keys: list[str] | None
     """The keys of observations in the order in which all networks join them, see
-    :func:`~rlher.algos.networks.vector_keys`."""
+    :func:`~rlher.algos.networks.joined_keys`."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -137,7 +137,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
         space: Any = self.action_space
         self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
-        self.vector_keys = vector_keys(self.policy)
+        self.joined_keys = joined_keys(self.policy)
         self.setup_update()
         self._not_saved = ["_not_saved", "gradient_steps_due", *(name for name in vars(self) if name not in saved)]
 
@@ -300,7 +300,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time for most policies."""
-        if self.vector_keys is None:
+        if self.joined_keys is None:
             return super().predict(observation, state, episode_start, deterministic)
         if self.policy.training:  # after updates; in evaluations it would take 5 % of a step
             self.policy.set_training_mode(False)
@@ -352,9 +352,9 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         The observations may also be arrays, or of a single step. Unless all keys are vectors, they are returned as they
         are. SB3 converts, flattens and concatenates the keys once per network.
         """
-        if self.vector_keys is None:
+        if self.joined_keys is None:
             return obs
-        vectors = [th.as_tensor(obs[key], dtype=th.float32, device=self.device) for key in self.vector_keys]
+        vectors = [th.as_tensor(obs[key], dtype=th.float32, device=self.device) for key in self.joined_keys]
         joined = th.cat(vectors, dim=-1)
         return joined if self.normalizer is None else self.normalizer(joined)
 
@@ -363,7 +363,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
         If all keys are vectors, the batch has them joined. Otherwise each network extracts its own features.
         """
-        if self.vector_keys is not None:
+        if self.joined_keys is not None:
             assert isinstance(obs, th.Tensor)
             return obs
         return network.extract_features(obs, network.features_extractor)  # type: ignore[arg-type]
@@ -375,7 +375,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     @property
     def compiles_losses(self) -> bool:
         """Whether losses are compiled. Of extractors for images, torch would compile parts again and again."""
-        return self.compile and self.vector_keys is not None
+        return self.compile and self.joined_keys is not None
 
 
 def _require_local_rewards(env: VecEnv, buffer: Any) -> None:

@@ -62,7 +62,7 @@ class FusedOptimizer:
         return state
 
 
-def make_optimizer_step(
+def make_minimizer(
     loss_fn: Callable[[UpdateBatch], tuple[th.Tensor, Any]],
     optimizer: FusedOptimizer,
     compile: bool,
@@ -85,12 +85,12 @@ def make_optimizer_step(
 
     compute = compile_with_fallback(gradients) if compile else gradients
 
-    def step(batch: UpdateBatch) -> tuple[th.Tensor, Any]:
+    def minimize(batch: UpdateBatch) -> tuple[th.Tensor, Any]:
         loss, others, found = compute(batch)
         optimizer.step(found)
         return loss, others
 
-    return step
+    return minimize
 
 
 def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:

@@ -9,7 +9,7 @@ import argparse
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -20,6 +20,7 @@ from rlher.config.conf_files import read_mapping
 from rlher.config.overrides import SweepValues, expand_overrides
 from rlher.config.trust import require_trusted_code, trusts_code
 from rlher.core.errors import UserError
+from rlher.core.nested import flatten
 
 PARAMETER = re.compile(r"([\w.]+):(.*)", re.DOTALL)
 """A hyperparameter, which follows ``-params``."""
@@ -94,7 +95,7 @@ def to_config_keys(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     :raises UserError: rlher does not support one of the values.
     """
     translation: dict[str, Any] = {}
-    for name, value in _by_dotted_name(hyperparameters):
+    for name, value in flatten(hyperparameters, lambda name, _: name in ("normalize", *SECTIONS_OF_DICTS)):
         if name == "noise_type" and value != "normal":
             raise UserError(f"noise_type={value} is not supported; use noise_type=normal.")
         if name == "train_freq" and isinstance(value, list):  # [16, "step"]
@@ -114,15 +115,6 @@ def to_config_keys(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         if key is not None and value != {}:
             translation[key] = value
     return translation
-
-
-def _by_dotted_name(hyperparameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield values by name, those of a ``dict(...)`` with its name before a dot, such as ``policy_kwargs.net_arch``."""
-    for name, value in hyperparameters.items():
-        if isinstance(value, dict) and name in ("normalize", *SECTIONS_OF_DICTS):
-            yield from ((f"{name}.{entry}", part) for entry, part in value.items())
-        else:
-            yield name, value
 
 
 def file_overrides(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:

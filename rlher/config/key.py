@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from rlher.core.errors import UserError, did_you_mean
+from rlher.core.nested import flatten
 
 MAX_SEED = 4_000_000_000
 """Largest seed of a config. NumPy's seeds are below 2**32, so 294 million seeds are left to count up from this one."""
@@ -127,17 +128,16 @@ def values_by_key(config: Any, prefix: str = "") -> dict[str, Any]:
     return {key: value for key, _, value in iter_keys(config, prefix)}
 
 
-def flatten_sections(config: Any, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_sections(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield values by dotted key. The values may be nested in the sections of a config.
 
     A mapping that is a value, such as that of ``her.goal_mix``, stays whole.
     """
-    for name, value in values.items():
-        section = functools.reduce(lambda node, part: getattr(node, part, None), str(name).split("."), config)
-        if isinstance(value, Mapping) and value and is_dataclass(section):
-            yield from flatten_sections(section, value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+
+    def is_section(key: str, _: Mapping[str, Any]) -> bool:
+        return is_dataclass(functools.reduce(lambda node, name: getattr(node, name, None), key.split("."), config))
+
+    return flatten(values, is_section)
 
 
 def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:

@@ -1,19 +1,32 @@
 """Nested mappings and lists: convert mappings to dotted keys and back, and list all values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
-def to_dotted_keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield ``("a.b.c", value)`` for each leaf of a nested mapping.
+def flatten(
+    tree: Mapping[str, Any], is_section: Callable[[str, Mapping[str, Any]], bool], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield ``("a.b.c", value)`` for each value of a nested mapping.
 
-    An empty mapping is a leaf. A mapping with names such as ``module:name`` is a leaf too, because these are no keys.
+    :param is_section: returns whether the mapping with this dotted key is a section, whose entries have keys of their
+        own. Another mapping is a value, and so is an empty one.
+    :param prefix: what the dotted keys begin with.
     """
     for name, value in tree.items():
-        if isinstance(value, Mapping) and value and not any(":" in str(key) for key in value):
-            yield from to_dotted_keys(value, f"{prefix}{name}.")
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value and is_section(key, value):
+            yield from flatten(value, is_section, f"{key}.")
         else:
-            yield f"{prefix}{name}", value
+            yield key, value
+
+
+def to_dotted_keys(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield ``("a.b.c", value)`` for each leaf of a nested mapping.
+
+    A mapping with names such as ``module:name`` is a leaf, because these are no keys.
+    """
+    return flatten(tree, lambda _, section: not any(":" in str(name) for name in section))
 
 
 def from_dotted_keys(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,6 +68,23 @@ def import_object(key: str, name: str, base_class: type | None = None) -> Any:
     return value
 
 
+def look_up(key: str, name: Any, table: Mapping[str, Any], base_class: type | None = None) -> Any:
+    """Return the entry of a table, or what ``module:name`` names. A function or class stands for itself.
+
+    :param key: config key or argument that has the name, for messages.
+    :param base_class: as in :func:`import_object`.
+    :raises ValueError: the table has no such name.
+    :raises UserError: as in :func:`import_object`.
+    """
+    if callable(name):
+        return name
+    if ":" in str(name):
+        return import_object(key, name, base_class)
+    if name not in table:
+        raise ValueError(f"{key}={name!r} is unknown; use {', '.join(table)}.")
+    return table[name]
+
+
 def bind_arguments(key: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
     """Return a function with its keyword arguments bound, or an instance of a class made with them.
 

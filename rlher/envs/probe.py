@@ -159,7 +159,7 @@ def _rewards_of_goal_pairs(rollout: RandomRollout) -> tuple[np.ndarray, float | 
     statistics = RewardStatistics()
     statistics.record_reward_at_goal(at_goal)
     statistics.record_rewards(others)
-    return np.concatenate([at_goal, others]), statistics.observed_success_reward
+    return np.concatenate([at_goal, others]), statistics.inferred_success_reward
 
 
 def _reward_range(

@@ -73,9 +73,9 @@ class EvaluationPool:
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._threads = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
+        self._executor = ThreadPoolExecutor(config.eval.workers) if config.eval.workers else None
         self._workers: dict[int, Worker] = {}
-        """The worker process of each thread, by the id of the thread."""
+        """The worker process of each thread of the executor, by the id of the thread."""
         self._is_closed = False
 
     def start(self, model_content: bytes, n_episodes: int, seed: int, **columns: Any) -> RunningEvaluation:
@@ -86,8 +86,8 @@ class EvaluationPool:
         """
         seeds = range(seed, seed + n_episodes)
         chunks = [seeds[first : first + EPISODES_PER_CHUNK] for first in range(0, n_episodes, EPISODES_PER_CHUNK)]
-        if self._threads:
-            futures = [self._threads.submit(self._play, model_content, chunk) for chunk in chunks]
+        if self._executor:
+            futures = [self._executor.submit(self._play, model_content, chunk) for chunk in chunks]
             return RunningEvaluation(futures, model_content, columns)
         file = io.BytesIO(model_content)
         future: Future[list[Episode]] = Future()
@@ -100,8 +100,8 @@ class EvaluationPool:
         for worker in list(self._workers.values()):
             worker.disconnect()  # the thread that waits for it goes on
         try:
-            if self._threads:
-                self._threads.shutdown(cancel_futures=True)
+            if self._executor:
+                self._executor.shutdown(cancel_futures=True)
         finally:
             close_workers(list(self._workers.values()))
 

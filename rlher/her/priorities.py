@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import import_object
+from rlher.core.user_code import look_up
 from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
 GRAVITY = 9.81
@@ -281,14 +281,7 @@ def resolve_priority(name: str | type[Priority]) -> type[Priority]:
     :raises ValueError: an unknown name, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.
     """
-    if isinstance(name, type):
-        cls = name
-    elif ":" in name:
-        cls = import_object("priority", name, Priority)
-    elif name in PRIORITIES:
-        cls = PRIORITIES[name]
-    else:
-        raise ValueError(f"priority={name!r} is unknown; use {', '.join(PRIORITIES)}.")
+    cls: type[Priority] = look_up("priority", name, PRIORITIES, Priority)
     if cls.uses_td_errors() and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls

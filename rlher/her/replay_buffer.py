@@ -182,7 +182,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.relabeller.reset(storage)
+        self.relabeller.set_storage(storage)
         self.priority = self._priority_class(storage, **self._priority_kwargs)
         self._update_sb3_counters()
 

@@ -70,13 +70,13 @@ class RewardStatistics:
         return self.values if len(self.values) == 2 else []
 
     @property
-    def observed_success_reward(self) -> float | None:
+    def inferred_success_reward(self) -> float | None:
         """The greater value of a sparse reward, if an exactly achieved goal has it; otherwise None."""
         reaches = bool(self.sparse_values) and self.reward_at_goal == self.sparse_values[-1]
         return self.reward_at_goal if reaches else None
 
     @property
-    def observed_ends_on_success(self) -> bool:
+    def inferred_ends_on_success(self) -> bool:
         """Whether most of the transitions that reached their goal were terminal."""
         return self.ended_at_goal > self.went_on_at_goal
 
@@ -116,7 +116,7 @@ class Relabeller:
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
 
-    def reset(self, storage: Storage) -> None:
+    def set_storage(self, storage: Storage) -> None:
         """Continue with another storage, none of whose transitions were observed."""
         self.storage, self.statistics = storage, RewardStatistics()
 
@@ -155,16 +155,15 @@ class Relabeller:
     @property
     def resolved_success_reward(self) -> float | None:
         """The reward at or above which a goal counts as reached; None while this reward is unknown."""
-        return self.statistics.observed_success_reward if self.success_reward is None else self.success_reward
+        return self.statistics.inferred_success_reward if self.success_reward is None else self.success_reward
 
     @property
-    def resolved_relabel_done(self) -> str:
-        """``success`` or ``keep``: ``relabel_done`` with ``auto`` resolved; ``keep`` while success is unknown."""
+    def relabels_done(self) -> bool:
+        """Whether ``done`` is set for the virtual goal, with ``auto`` resolved; False while success is unknown."""
         if self.relabel_done == "keep" or self.resolved_success_reward is None:
-            return "keep"
-        observed = self.statistics.observed_ends_on_success
-        ends_on_success = observed if self.ends_on_success is None else self.ends_on_success
-        return "success" if self.relabel_done == "success" or ends_on_success else "keep"
+            return False
+        inferred = self.statistics.inferred_ends_on_success
+        return self.relabel_done == "success" or (inferred if self.ends_on_success is None else self.ends_on_success)
 
     # --------------------------------------------------------------------------- rewards under virtual goals
 
@@ -220,7 +219,7 @@ class Relabeller:
         :param goal_rewards: (n,) ``compute_reward`` under the virtual goals.
         :param rows: (n,) packed rows of the transitions.
         """
-        if self.resolved_relabel_done == "keep":
+        if not self.relabels_done:
             return rows["terminated"]
         original_goal_rewards = rows["reward"] - rows["goal_independent_reward"]
         is_failure = rows["terminated"] & ~self.is_reached(original_goal_rewards)  # a crash ends under any goal

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import bind_arguments, import_object
+from rlher.core.user_code import bind_arguments, look_up
 from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 
 Goals = NDArray[Any]
@@ -226,15 +226,11 @@ def _resolve(argument: str, name: str | Enum | Strategy, kwargs: Mapping[str, An
 
     :param argument: name of the buffer's argument, for messages.
     """
-    if callable(name) or (isinstance(name, str) and ":" in name):
-        user_strategy = name if callable(name) else import_object(argument, name)
-        bound = bind_arguments(argument, user_strategy, kwargs or {})
-        shown_name = getattr(user_strategy, "__name__", type(user_strategy).__name__)
-        return partial(_call_user_strategy, bound, shown_name)
-    text = (name.name if isinstance(name, Enum) else str(name)).lower()
-    if text not in STRATEGIES:
-        raise ValueError(f"{argument}={name!r} is unknown; use {', '.join(STRATEGIES)}.")
-    return STRATEGIES[text]
+    strategy = look_up(argument, name.name.lower() if isinstance(name, Enum) else name, STRATEGIES)
+    if strategy in STRATEGIES.values():
+        return strategy
+    bound = bind_arguments(argument, strategy, kwargs or {})
+    return partial(_call_user_strategy, bound, getattr(strategy, "__name__", type(strategy).__name__))
 
 
 def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> Goals:

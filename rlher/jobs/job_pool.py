@@ -39,12 +39,12 @@ class JobPool:
     """
 
     def __init__(self, config: TrainConfig, ray_retries: int) -> None:
-        self._size = config.workers
+        self._n_jobs = config.workers
         self._shows_progress = config.progress
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
         self._run_job = partial(_run_on_ray, self._ray, options) if self._ray else _run_locally
-        self._threads = ThreadPoolExecutor(config.workers)
+        self._executor = ThreadPoolExecutor(config.workers)
         self._running: dict[Future, Job] = {}
         """The jobs whose end is not recorded yet."""
 
@@ -52,7 +52,7 @@ class JobPool:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
         if self._ray:
             self._ray.shutdown()  # so that the next sweep of this process can connect
 
@@ -64,8 +64,8 @@ class JobPool:
         with ProgressTable(jobs, self._shows_progress) as table:
             try:
                 while self._running or not jobs.is_complete():
-                    for job in jobs.next_jobs(self._size - len(self._running)):
-                        self._running[self._threads.submit(self._run_job, job)] = job
+                    for job in jobs.next_jobs(self._n_jobs - len(self._running)):
+                        self._running[self._executor.submit(self._run_job, job)] = job
                     table.update()
                     if not self._running:  # other commands run the last jobs
                         time.sleep(POLL_SECONDS)

@@ -107,7 +107,7 @@ class Trainer:
                 self.model.learn(
                     config.total_timesteps - self.model.num_timesteps,
                     callback=[
-                        TrainerCallback(self.checkpointer, self.evaluator, self.interrupt_request, progress),
+                        TrainerCallback(self, progress),
                         DiagnosticsCallback(),
                         *self.setup.callbacks,
                     ],
@@ -150,18 +150,10 @@ class Trainer:
 class TrainerCallback(BaseCallback):
     """Calls the parts of a run in their order: checkpoints, Ctrl-C, evaluations, progress."""
 
-    def __init__(
-        self,
-        checkpointer: Checkpointer,
-        evaluator: Evaluator,
-        interrupt_request: InterruptRequest,
-        progress: TrainingProgress,
-    ) -> None:
+    def __init__(self, trainer: Trainer, progress: TrainingProgress) -> None:
         super().__init__()
-        self._checkpointer = checkpointer
-        self._evaluator = evaluator
-        self._interrupt_request = interrupt_request
-        self._progress = progress
+        self._checkpointer, self._evaluator = trainer.checkpointer, trainer.evaluator
+        self._interrupt_request, self._progress = trainer.interrupt_request, progress
 
     def _on_rollout_start(self) -> None:  # with engine.overlap, the updates of the last step are still due
         self._checkpointer.save_if_due()

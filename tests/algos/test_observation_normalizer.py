@@ -82,7 +82,7 @@ def test_parts_of_goals_share_a_scale_and_unused_ones_stay_zero() -> None:
 def test_training_updates_one_normalizer_of_all_networks(name: str, keys: dict) -> None:
     model = from_config(name, n_envs=2, **keys)
     model.learn(20)
-    assert model.vector_keys
+    assert model.joined_keys
     assert model._n_updates > 0
     state = model.policy.state_dict()
     statistics = {key: tensor for key, tensor in state.items() if "normalizer" in key}

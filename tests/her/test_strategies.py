@@ -132,7 +132,7 @@ def test_strategies_are_found_by_name_and_by_sb3s_enumeration():
         strategy = resolve_strategy(name)
         assert getattr(strategy, "func", strategy) is STRATEGIES[name]
     for member in SB3Strategy:
-        assert resolve_strategy(member) is resolve_strategy(member.name)
+        assert resolve_strategy(member) is resolve_strategy(member.name.lower())
 
 
 def test_a_function_can_be_a_strategy():

@@ -77,7 +77,9 @@ def folder_of(case: str) -> Path:
 def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     """SIGKILL leaves the files as they are at that instant, so a copy of them is resumed."""
     folder = folder_of(case)
-    checkpoints = {130: 90, 200: 180}  # newest checkpoint at each instant
+    checkpoints = {200: 180}  # newest checkpoint at each instant
+    if case == "dqn, td_error, wrapped":
+        checkpoints[130] = 90
     for steps in checkpoints:
         at_step(steps, lambda steps=steps: shutil.copytree(folder, f"{steps}/{folder}", copy_function=os.link))
     assert rlher("train", *words(case)).code == 0
