@@ -99,15 +99,14 @@ class ActorCritic(OffPolicyAlgorithm):
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the demonstrations to clone, if any."""
         batch = super().make_batch(samples)
-        demonstrations = samples.demonstrations
-        if demonstrations is None or not self.bc_weight:
+        selected = samples.demonstration_slice
+        if selected is None or not self.bc_weight:
             return batch
-        obs = batch.obs
-        if isinstance(obs, th.Tensor):
-            demonstrated_obs: PyTorchObs = obs[demonstrations]
+        if isinstance(batch.obs, th.Tensor):
+            obs: PyTorchObs = batch.obs[selected]
         else:
-            demonstrated_obs = {key: values[demonstrations] for key, values in obs.items()}
-        return batch._replace(demonstrations=(demonstrated_obs, batch.actions[demonstrations]))
+            obs = {key: values[selected] for key, values in batch.obs.items()}
+        return batch._replace(demonstrations=(obs, batch.actions[selected]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.

@@ -52,11 +52,11 @@ def require_usable_device(device: str) -> None:
         raise UserError(f"device={device} cannot be used here ({reason}); use device=auto or device=cpu.") from error
 
 
-def build_model(config: RunConfig, venv: VecEnv) -> OffPolicyAlgorithm:
+def build_model(config: RunConfig, vec_env: VecEnv) -> OffPolicyAlgorithm:
     """Build the model of a training run. Its replay buffer holds no demonstrations yet.
 
     :param config: config with resolved ``auto`` and null values.
-    :param venv: vectorised goal environments.
+    :param vec_env: vectorised goal environments.
     :raises UserError: the constructor refuses a value, or a value needs the fast update and the model cannot use it.
     """
     buffer_arguments = asdict(config.her) | {
@@ -79,19 +79,19 @@ def build_model(config: RunConfig, venv: VecEnv) -> OffPolicyAlgorithm:
     )
     if config.demos.bc_weight:
         arguments |= {"bc_weight": config.demos.bc_weight, "q_filter": config.demos.q_filter}
-    return _construct_model(config, venv, config.device, **arguments)
+    return _construct_model(config, vec_env, config.device, **arguments)
 
 
-def build_inference_model(config: RunConfig, venv: VecEnv, device: str) -> OffPolicyAlgorithm:
+def build_inference_model(config: RunConfig, vec_env: VecEnv, device: str) -> OffPolicyAlgorithm:
     """Build a run's model for selecting actions only. Its replay buffer has room for a single transition."""
     with preserve_rng_state():  # building a model seeds the global generators, which a script may use
-        model = _construct_model(config, venv, device, seed=0, buffer_size=1)
+        model = _construct_model(config, vec_env, device, seed=0, buffer_size=1)
     if hasattr(model, "exploration_final_eps"):  # DQN's rate for actions that are not deterministic
         model.exploration_rate = model.exploration_final_eps  # type: ignore[attr-defined]
     return model
 
 
-def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: Any) -> OffPolicyAlgorithm:
+def _construct_model(config: RunConfig, vec_env: VecEnv, device: str, **arguments: Any) -> OffPolicyAlgorithm:
     algo = config.algo
     model_class: Any = ALGORITHMS[algo.name].load()
     if algo.model_class is not None:
@@ -101,7 +101,7 @@ def _construct_model(config: RunConfig, venv: VecEnv, device: str, **arguments: 
         policy_class = with_layer_norm(policy_class)
     try:
         # Stable-Baselines3's constructor calls `OffPolicyAlgorithm._setup_model`.
-        return model_class(policy_class, venv, **constructor_arguments(config, venv, device=device, **arguments))
+        return model_class(policy_class, vec_env, **constructor_arguments(config, vec_env, device=device, **arguments))
     except ReportedError:
         raise
     except Exception as error:  # Stable-Baselines3 and torch raise errors of many kinds
@@ -114,10 +114,10 @@ def _values_for(algo: OffPolicyConfig, receiver: str) -> dict[str, Any]:
     return {name: getattr(algo, name) for name in received}
 
 
-def constructor_arguments(config: RunConfig, venv: VecEnv, **arguments: Any) -> dict[str, Any]:
+def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Convert a config to keyword arguments of the model's constructor.
 
-    :param venv: vectorised environments; only their spaces are used.
+    :param vec_env: vectorised environments; only their spaces are used.
     :param arguments: further arguments.
     :raises UserError: a value is invalid.
     """
@@ -128,10 +128,10 @@ def constructor_arguments(config: RunConfig, venv: VecEnv, **arguments: Any) -> 
     by_name["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
     by_name["learning_rate"] = make_schedule(algo.learning_rate_schedule, algo.learning_rate, key)
     if isinstance(algo, ActorCriticConfig):
-        mean = np.zeros(venv.action_space.shape or ())
+        mean = np.zeros(vec_env.action_space.shape or ())
         noise = NormalActionNoise(mean, np.full_like(mean, algo.action_noise))
         by_name["action_noise"] = noise if algo.action_noise else None
-    by_name["policy_kwargs"] = _policy_arguments(config, venv.observation_space)
+    by_name["policy_kwargs"] = _policy_arguments(config, vec_env.observation_space)
     by_name |= {"n_steps": 1} | arguments  # the replay buffer has the n-step returns
     for name in algo.kwargs:
         if not (name in by_name or hasattr(algo, name) or hasattr(config.demos, name)):

@@ -139,10 +139,11 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
         self.joined_keys = joined_keys(self.policy)
         self.setup_update()
-        self._not_saved = ["_not_saved", "gradient_steps_due", *(name for name in vars(self) if name not in saved)]
+        derived = [name for name in vars(self) if name not in saved]
+        self._rebuilt_on_load = ["_rebuilt_on_load", "gradient_steps_due", *derived]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), *self._not_saved]
+        return [*super()._excluded_save_params(), *self._rebuilt_on_load]
 
     # ------------------------------------------------------------------------------------------------- the loop
 

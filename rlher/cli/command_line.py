@@ -155,14 +155,11 @@ def _parser(command: Command) -> _Parser:
     parser.add_argument("-c", "--cfg", choices=["job"])
     if command.sweep:
         parser.add_argument("-m", "--multirun", action="store_true")
-    for group in command.groups:
-        parser.add_argument(f"--{group}")
     for flag, field in command.flags.items():
         if field.name not in command.groups:
             action = argparse.BooleanOptionalAction if field.type is bool else "store"
             parser.add_argument(flag, dest=field.name, action=action)
-    if "algo" in command.groups:
-        rl_zoo.add_flags(parser)
+    rl_zoo.add_flags(parser, command.groups)
     return parser
 
 

@@ -1,15 +1,14 @@
 """Translate RL Zoo's command line and YAML files to overrides.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
-``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``. rlher's own flags ``--algo`` and
-``--env`` are parsed in :mod:`rlher.cli.command_line`.
+``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
 """
 
 import argparse
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -67,8 +66,15 @@ def add_command(argv: list[str], commands: Iterable[str]) -> list[str]:
     return argv
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add RL Zoo's flags to the parser of a command. A flag that sets a config key has the key as its ``dest``."""
+def add_flags(parser: argparse.ArgumentParser, groups: Sequence[str]) -> None:
+    """Add RL Zoo's flags to the parser of a command. A flag that sets a config key has the key as its ``dest``.
+
+    :param groups: the command's config groups. Each has a flag, such as ``--algo sac``.
+    """
+    for group in groups:
+        parser.add_argument(f"--{group}")
+    if "algo" not in groups:
+        return
     parser.add_argument("-n", "--n-timesteps", dest="total_timesteps")
     parser.add_argument("--eval-freq", dest="eval.freq")
     parser.add_argument("--eval-episodes", dest="eval.episodes")

@@ -36,10 +36,10 @@ def load_model(config: RunConfig, file: Path | BytesIO, env: gym.Env, device: st
     :raises UserError: there is no such file, it is damaged, or the algorithm does not support the actions.
     """
     require_supported_actions(config.algo.name, env.action_space)
-    venv = DummyVecEnv([lambda: env])
+    vec_env = DummyVecEnv([lambda: env])
     # The model seeds its action space, which all environments of a class may share.
-    venv.action_space = copy.deepcopy(venv.action_space)
-    model = build_inference_model(config, venv, device)
+    vec_env.action_space = copy.deepcopy(vec_env.action_space)
+    model = build_inference_model(config, vec_env, device)
     model_file.load_policy_weights(file, model)
     return model
 

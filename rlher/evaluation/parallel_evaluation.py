@@ -42,7 +42,7 @@ class RunningEvaluation:
         """Return whether all episodes are played."""
         return all(chunk.done() for chunk in self.chunks)
 
-    def summary(self) -> Summary:
+    def wait(self) -> Summary:
         """Wait for the episodes and return their metrics.
 
         :raises RunError: the environment failed, or its processes were lost too often.

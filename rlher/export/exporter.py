@@ -150,8 +150,8 @@ def build_sb3_model(chosen: SavedModel, trained: BaseAlgorithm) -> tuple[BaseAlg
     config = chosen.run.config
     algo = config.algo
     path = chosen.run.model_path(chosen.model_name)
-    venv: Any = trained.get_env()
-    arguments = constructor_arguments(config, venv, buffer_size=1, seed=config.seed)
+    vec_env: Any = trained.get_env()
+    arguments = constructor_arguments(config, vec_env, buffer_size=1, seed=config.seed)
     kwargs = arguments["policy_kwargs"]
     if kwargs.get("features_extractor_class") is observation_normalizer.NormalizedExtractor:
         kwargs["features_extractor_class"] = import_standalone(observation_normalizer).NormalizedExtractor
@@ -160,7 +160,7 @@ def build_sb3_model(chosen: SavedModel, trained: BaseAlgorithm) -> tuple[BaseAlg
     arguments = {name: value for name, value in arguments.items() if name in known}
     rebuilt_from = {"algorithm": _class_path(model_class), "policy_kwargs": _json_classes(kwargs)}
     with preserve_rng_state():  # a model seeds the global generators, which a script may use
-        model = model_class("MultiInputPolicy", venv, device="cpu", **arguments)
+        model = model_class("MultiInputPolicy", vec_env, device="cpu", **arguments)
     if getattr(algo, "layer_norm_critics", False):
         model.policy.actor.load_state_dict(trained.policy.actor.state_dict())  # type: ignore[union-attr]
     else:

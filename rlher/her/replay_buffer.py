@@ -38,7 +38,7 @@ class HerReplayBufferSamples(NamedTuple):
     :param discounts: (batch, 1) discount of the bootstrapped value, None with one-step returns.
     :param weights: (batch, 1) importance weights, None without priorities by TD error.
     :param indices: (batch,) ids of the transitions for ``update_priorities``, None without such priorities.
-    :param demonstrations: slice of the batch that holds demonstrations, None if there are none.
+    :param demonstration_slice: slice of the batch that holds demonstrations, None if there are none.
     """
 
     observations: dict[str, th.Tensor]
@@ -49,7 +49,7 @@ class HerReplayBufferSamples(NamedTuple):
     discounts: th.Tensor | None = None
     weights: th.Tensor | None = None
     indices: NDArray | None = None
-    demonstrations: slice | None = None
+    demonstration_slice: slice | None = None
 
 
 class HerReplayBuffer(SB3HerReplayBuffer):
@@ -279,21 +279,21 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
         ids, weights = checked_sample(self.priority, batch_size, self.rng)
         n_original_goals = self._n_original_goals(batch_size)
-        demonstrations = None
+        demonstration_slice = None
         if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block of the batch by demonstrations: at least one transition, and never all.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
             # The block contains the border between original and virtual goals, so that demonstrations keep their goals
             # as often as other transitions do.
             start = n_original_goals - self._n_original_goals(count)
-            demonstrations = slice(start, start + count)
-            ids[demonstrations] = self.storage.sample_demonstrations(count, self.rng)
+            demonstration_slice = slice(start, start + count)
+            ids[demonstration_slice] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
-                weights[demonstrations] = 1
+                weights[demonstration_slice] = 1
         return self._build_samples(ids, slice(n_original_goals, None), env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
-            demonstrations=demonstrations,
+            demonstration_slice=demonstration_slice,
         )
 
     def _build_samples(self, ids: Ids, virtual: slice, env: VecNormalize | None) -> HerReplayBufferSamples:

@@ -104,7 +104,7 @@ class Evaluator:
     def _finish_oldest(self) -> None:
         """Wait for the oldest evaluation in progress, and record its result."""
         running = self._running.popleft()
-        values = {**running.summary(), **running.columns}
+        values = {**running.wait(), **running.columns}
         row = {name: values[name] for name in EVALUATION_COLUMNS}
         self.rows.append(row)
         self._log(row)
@@ -134,7 +134,10 @@ class Evaluator:
             self._best_model.replace(last_model)
         contents = dict.fromkeys((last_model, best_model))
         running = {content: self.pool.start(content, n_episodes, seed) for content in contents}
-        return running[last_model].summary(), {**running[best_model].summary(), "timesteps": best["timesteps"]}
+        return running[last_model].wait(), {
+            **running[best_model].wait(),
+            "timesteps": best["timesteps"],
+        }
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row separately, because the numbers that the logger has collected since belong to a later step."""

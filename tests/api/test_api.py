@@ -183,6 +183,7 @@ def test_no_hindsight_by_any_word(run: rlher.Run, her: Any) -> None:
     assert plain.config.init_from == str(run.folder)
 
 
+@pytest.mark.slow
 def test_an_environment_is_rendered_without_a_window() -> None:
     """In a process of its own, which MuJoCo would end."""
     code = "import rlher; env = rlher.make_env('FetchReach-v4', 'rgb_array'); env.reset(); print(env.render().shape)"

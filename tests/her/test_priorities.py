@@ -58,7 +58,7 @@ def test_a_users_priority_by_errors_needs_no_weights() -> None:
     assert buffer.priority.tree.total > before[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(size=st.integers(1, 3000), seed=st.integers(0, 1000), empty=st.floats(0, 0.95))
 def test_the_sum_tree_finds_the_same_index_as_a_running_sum(size, seed, empty):
     rng = np.random.default_rng(seed)

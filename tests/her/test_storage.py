@@ -48,7 +48,7 @@ def check_against_log(buffer, player, capacity):
     assert buffer.n_transitions == len(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     capacity=st.integers(1, 80),
     n_envs=st.integers(1, 5),
@@ -77,7 +77,7 @@ def test_the_newest_transitions_are_stored(capacity, n_envs, lengths, moving, re
     assert buffer.size() == buffer.buffer_size == capacity
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     capacity=st.integers(1, 12),
     n_envs=st.integers(1, 3),

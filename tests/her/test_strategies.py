@@ -41,7 +41,7 @@ def sample_many(name, t, T, count=20_000, first=100, gamma=GAMMA, **options):
     return resolve_strategy(name, **options)(request) - first
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     name=st.sampled_from(sorted(RANGES)),
     capacity=st.integers(1, 30),

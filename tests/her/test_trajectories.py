@@ -44,7 +44,7 @@ def test_each_batch_has_the_same_share_after_any_number_of_evictions(priority, n
     play(buffer, 200)
     batch = buffer.sample(80)
     places = np.zeros(80, dtype=bool)
-    places[batch.demonstrations] = True
+    places[batch.demonstration_slice] = True
     assert places.sum() == 10
     assert (is_demonstration(batch) == places).all()
     original = np.arange(80) < 16
@@ -53,7 +53,8 @@ def test_each_batch_has_the_same_share_after_any_number_of_evictions(priority, n
     assert (goals[original] < 0).all()
     assert (goals[places & ~original] > FIRST).all(), "achieved in a demonstration"
     assert (goals[~places & ~original] < FIRST).all()
-    seen = np.concatenate([buffer.sample(80).observations["achieved_goal"][batch.demonstrations] for _ in range(40)])
+    share = batch.demonstration_slice
+    seen = np.concatenate([buffer.sample(80).observations["achieved_goal"][share] for _ in range(40)])
     assert set(seen[:, 0]) == {*range(FIRST, FIRST + 5), *range(FIRST + 100, FIRST + 103)}
     assert buffer.n_transitions <= 60
 
@@ -63,7 +64,7 @@ def test_virtual_transitions_of_demonstrations_have_goals_of_their_future_and_th
     buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, **options)
     play(buffer, 20)
     batch = buffer.sample(1000)
-    places = batch.demonstrations
+    places = batch.demonstration_slice
     now, after, goal = (
         part[places].numpy()[:, 0]
         for part in (
@@ -108,7 +109,7 @@ def test_priorities_leave_demonstrations_alone() -> None:
     buffer = make_buffer(100, demonstrations=DEMONSTRATIONS, priority="td_error")
     play(buffer, 50)
     batch = buffer.sample(64)
-    places = batch.demonstrations
+    places = batch.demonstration_slice
     assert (batch.weights[places] == 1).all()
     before = buffer.priority.tree.leaves.copy()
     buffer.update_priorities(batch.indices[places], np.full(8, 100.0))

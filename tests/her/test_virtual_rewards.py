@@ -82,7 +82,7 @@ def make(walk, **options):
     return HerReplayBuffer(10_000, walk.space, spaces.Box(-1, 1, (1,), np.float32), **options)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     dtype=st.sampled_from(["float32", "float64", "uint8", "int64"]),
     cells=st.integers(0, 3),

@@ -11,12 +11,12 @@ from rlher.envs.make import make_env
 from rlher.evaluation.rollout import play_episodes
 from rlher.playing.controllers import SCRIPTED_CONTROLLERS
 from rlher.playing.episode_sources import load_controller
-from tests.support.tiers import slow_except
 
 LEAST = {"FetchPush": 0.9, "FetchPickAndPlace": 0.95}
 
 
-@pytest.mark.parametrize("name", slow_except(["FetchReach"], SCRIPTED_CONTROLLERS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTED_CONTROLLERS)
 def test_a_scripted_controller_succeeds(name: str) -> None:
     env_id = f"{name}-v{4 if name.startswith('Fetch') else 3}"
     env = make_env(check_goal_env(EnvConfig(id=env_id)).config)

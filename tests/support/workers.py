@@ -20,7 +20,7 @@ from rlher.tuning.trials import counted_trials
 
 BLOCK = "RLHER_TEST_BLOCK"
 """Environment variable that makes every trial of a process block."""
-TOTAL = 8
+TOTAL = 5
 
 
 @dataclass(frozen=True)

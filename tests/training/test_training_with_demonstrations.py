@@ -63,7 +63,7 @@ def test_every_algorithm_trains_with_demonstrations(rlher, setups, words) -> Non
     assert rlher(*RUN, *words).code == 0
     (setup,) = setups
     batch = setup.model.replay_buffer.sample(16)
-    share = batch.demonstrations
+    share = batch.demonstration_slice
     assert share.stop - share.start == (8 if "demos.fraction=0.5" in words else 2)
     assert (batch.actions[share].max(dim=1).values == 1).all()
     if setup.model.normalizer is not None:
