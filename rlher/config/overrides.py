@@ -29,9 +29,6 @@ SHORT_KEYS = {"demos": "demos.path"}
 CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
-HYDRA_SYNTAX = re.compile(r"[,(\[{$'\"]")
-"""Characters by which a text may be a sweep, a mapping or quoted. Without them, ``-m logs=2024_11`` is one text."""
-
 PLAIN = re.compile(r"(?!(true|false|null|inf|nan)$|[.]\d)[a-z_/.][\w./:+-]*", re.IGNORECASE | re.ASCII)
 """Texts that Hydra reads as text without quotes. Others may be a number or another value."""
 
@@ -98,13 +95,15 @@ def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any
     """
     if text.lower() == "null":
         return None
-    is_quoted = text.lstrip()[:1] in ("'", '"')
-    if field and takes_text(field) and not (HYDRA_SYNTAX.search(text) if is_sweep else is_quoted):
+    is_text = field is not None and takes_text(field)
+    if is_text and not is_sweep and text.lstrip()[:1] not in ("'", '"'):
         return text
     is_list = field is not None and takes_list(field) and not is_sweep
     if is_list and not text:
         return []
     value = text if PLAIN.fullmatch(text) else _parse_by_hydra(key, text)
+    if is_text and not isinstance(value, str | SweepValues):  # -m logs=2024_11
+        return text
     return list(value) if is_list and isinstance(value, SweepValues) else value
 
 
@@ -126,8 +125,6 @@ def _parse_by_hydra(key: str, text: str) -> Any:
         texts = override.sweep_string_iterator()
         values = SweepValues(parser.parse_override(f"{key}={each}").value() for each in texts)
     except OverrideParseException:
-        if not HYDRA_SYNTAX.search(text):  # such as ~/x, or a letter that is not ASCII
-            return text
         why = "a bracket or quote is not closed, or a value with spaces, brackets or = is not quoted"
         raise UserError(f"{key}=... cannot be parsed: {why}; quote it as \"{key}='...'\".") from None
     except (HydraException, ValueError, TypeError, RecursionError) as error:

@@ -35,7 +35,7 @@ def test_values_become_what_their_keys_take() -> None:
         ("title=Größe: 5 %", "title", "Größe: 5 %"),
         ("storage=${oc.env:X}", "storage", "${oc.env:X}"),
         ("demos=1e3", "demos.path", "1e3"),
-        ("env.kwargs.path=~/ü b", "env.kwargs.path", "~/ü b"),
+        ("env.kwargs.path='~/ü b'", "env.kwargs.path", "~/ü b"),
         ("recipe={}", "recipe", "{}"),
     ],
 )

@@ -75,8 +75,6 @@ def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
     assert isinstance(run.model, my_code.LateSAC)
     api.train("sac", "FetchReach-v4", **_tiny(algo=SMALL))
     assert sorted(api.compare(by="algo")["group"]) == ["LateSAC", "sac"]
-    smooth = api.train(my_code.SmoothSAC, "FetchReach-v4", **_tiny(algo=SMALL, total_timesteps=220))
-    assert "train/action_size" in Path(smooth.folder, "progress.csv").read_text()
     network = {"features_extractor_class": my_code.Relative, "optimizer_class": "torch.optim:AdamW"}
     given = {"algo": SMALL | {"policy_kwargs": network, "activation": "torch.nn:Mish"}}
     model = api.train("sac", "FetchReach-v4", **_tiny(logger=my_code.Lines, **given)).model

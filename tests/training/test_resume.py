@@ -73,7 +73,7 @@ def folder_of(case: str) -> Path:
     return Path("logs") / case.split(",")[0] / "BitFlipping-v0_1"
 
 
-@pytest.mark.parametrize("case", slow_except(["dqn, td_error, wrapped", "ddpg, demonstrations"], CASES))
+@pytest.mark.parametrize("case", slow_except(["dqn, td_error, wrapped"], CASES))
 def test_a_killed_run_resumes_bit_for_bit(rlher, at_step, case: str) -> None:
     """SIGKILL leaves the files as they are at that instant, so a copy of them is resumed."""
     folder = folder_of(case)
@@ -152,7 +152,7 @@ def test_checkpoints_between_rebuilds_change_nothing(rlher) -> None:
     assert (kept[1] / "env_actions.npz").exists()
 
 
-@pytest.mark.parametrize("last", [127, 260])
+@pytest.mark.parametrize("last", slow_except([127], [127, 260]))
 def test_a_run_that_a_callback_ended_resumes_from_there(rlher, last: int) -> None:
     """The step in which it ended is stored and replayed, also if it is the last."""
     source = "from stable_baselines3.common.callbacks import BaseCallback\n"
@@ -226,7 +226,7 @@ def test_a_run_with_init_from_resumes_without_that_run(rlher, at_step, stopped: 
     again = rlher("train", "--resume", f"killed/{folder}")
     assert again.code == 0, again.err
     assert resumed_at(f"killed/{folder}") == [0]
-    assert "no valid checkpoint" not in again.err
+    assert "no checkpoint" not in again.err
     assert differences(folder, Path("killed") / folder) == []
 
 
