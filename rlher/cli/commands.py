@@ -29,11 +29,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import JOB_MODULES, train_run
-
-SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models")
-"""What the fork server imports for the workers of a search. With the last two, each worker opens its database in 0.1
-instead of 0.5 seconds."""
+from rlher.training.start import SEARCH_MODULES, train_run
 
 FORMAT_BY_SUFFIX = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""

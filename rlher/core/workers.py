@@ -12,7 +12,7 @@ A worker holds one object, its *service*, and calls methods of the service on re
     worker.receive(10.0)                  # 3; raises what `add` raised, or WorkerLost
     close_workers([worker])               # calls `close()` of the service, if it has one
 
-A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one.
+A lost worker stays lost. To replace it, call :meth:`Worker.kill` and build a new one; :class:`RestartLimit` counts.
 """
 
 import contextlib
@@ -32,6 +32,7 @@ from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
+from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
 from rlher.core.signals import blocked_stop_signals, leave_signals_to_main_process
 
@@ -116,6 +117,36 @@ class Worker:
             return f"{self._name} stopped answering"
         cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         return f"{self._name} died ({cause})"
+
+
+class RestartLimit:
+    """Counts how often processes of an environment were replaced since its last finished episode.
+
+    :param limit: largest number of replacements without a finished episode in between.
+    :ivar total: number of all replacements.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.total = 0
+        self._limit = limit
+        self._restarts = 0
+
+    def episode_finished(self) -> None:
+        """Count from 0 again."""
+        self._restarts = 0
+
+    def count_restart(self, lost: WorkerLost, where: str = "") -> None:
+        """Count a replacement, and print that a new process replaces the lost one.
+
+        :param where: text for the message, such as " in the episode of seed 7".
+        :raises RunError: the limit is reached.
+        """
+        loss = f"{lost}{where}"
+        if self._restarts == self._limit:
+            raise RunError(f"{loss}, after env.max_restarts={self._limit} restarts without a finished episode.")
+        self._restarts += 1
+        self.total += 1
+        warn(f"{loss}; a new process replaces it (see env.step_timeout).")
 
 
 _STARTING = threading.Lock()

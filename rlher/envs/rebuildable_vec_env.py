@@ -6,8 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from rlher.core.workers import WorkerLost
-from rlher.envs.restart_limit import RestartLimit
+from rlher.core.workers import RestartLimit, WorkerLost
 from rlher.envs.vec_env import seed_envs
 
 

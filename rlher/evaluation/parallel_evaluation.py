@@ -16,8 +16,7 @@ from typing import Any
 import torch as th
 
 from rlher.config.training import RunConfig
-from rlher.core.workers import BUILD_TIMEOUT, Worker, WorkerLost, close_workers, report_progress
-from rlher.envs.restart_limit import RestartLimit
+from rlher.core.workers import BUILD_TIMEOUT, RestartLimit, Worker, WorkerLost, close_workers, report_progress
 from rlher.evaluation.metrics import Episode, Summary, summarize
 from rlher.evaluation.models import play_model
 
