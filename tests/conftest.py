@@ -47,7 +47,7 @@ def imports_of_a_run() -> None:
     """
     from rlher.algos.compilation import skip_compiler_import
     from rlher.core.workers import start_fork_server
-    from rlher.training.start import SEARCH_MODULES
+    from rlher.training.train_run import SEARCH_MODULES
 
     start_fork_server(SEARCH_MODULES)
     skip_compiler_import()  # for plain models of Stable-Baselines3, which few tests compile

@@ -32,7 +32,7 @@ def apply_network(network: nn.Module, x: th.Tensor, bf16: bool) -> th.Tensor:
     return x.float()
 
 
-def joined_keys(policy: BasePolicy) -> list[str] | None:
+def find_joined_keys(policy: BasePolicy) -> list[str] | None:
     """Return the observation's keys in the order in which all networks join them; None unless all are vectors.
 
     If there is a normalizer, it must normalise all of them; otherwise the result is None.

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import joined_keys
+from rlher.algos.networks import find_joined_keys
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -79,7 +79,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     """Optimizers whose learning rate follows the schedule."""
     joined_keys: list[str] | None
     """The keys of observations in the order in which all networks join them, see
-    :func:`~rlher.algos.networks.joined_keys`."""
+    :func:`~rlher.algos.networks.find_joined_keys`."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any
@@ -137,7 +137,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
             extractor.normalizer = extractors[0].normalizer
         space: Any = self.action_space
         self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
-        self.joined_keys = joined_keys(self.policy)
+        self.joined_keys = find_joined_keys(self.policy)
         self.setup_update()
         derived = [name for name in vars(self) if name not in saved]
         self._rebuilt_on_load = ["_rebuilt_on_load", "gradient_steps_due", *derived]

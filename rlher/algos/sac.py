@@ -1,4 +1,16 @@
-"""Soft actor-critic."""
+"""Soft actor-critic.
+
+An update, as :meth:`OffPolicyAlgorithm.train` and :meth:`SACBase.update` do it::
+
+    samples = replay_buffer.sample(batch_size)
+    batch = make_batch(samples)           # tensors, and the random numbers of the losses
+    minimize critic_loss(batch)           # squared TD error of each critic
+    minimize actor_loss(batch)            # ent_coef * log_prob - minimum of the critics, plus bc_loss
+    update_ent_coef(log_prob)             # moves the mean log_prob to -target_entropy
+    update_targets()                      # target critics move towards the critics
+
+The optimizer steps along the gradients are made in :mod:`rlher.algos.optimizer_steps`.
+"""
 
 import math
 from typing import Any

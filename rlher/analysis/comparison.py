@@ -13,7 +13,7 @@ import pandas as pd
 
 from rlher.analysis.grouping import Group, group_by, load_groups, mean_text, seeds_text
 from rlher.analysis.tables import MISSING, Cell, Table
-from rlher.config.command_configs import RunSelection
+from rlher.config.command_configs import RunSelectionConfig
 from rlher.core import stats
 from rlher.core.console import warn
 from rlher.core.stats import MIN_SEEDS
@@ -23,7 +23,7 @@ PROFILE_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Success rates at which a performance profile is tabulated."""
 
 
-def load_compared(config: RunSelection) -> list[Group]:
+def load_compared(config: RunSelectionConfig) -> list[Group]:
     """Return the groups of runs that a config selects. Warn about skipped runs and groups with too few seeds."""
     groups = load_groups(config)
     warn_of_few_seeds(groups)

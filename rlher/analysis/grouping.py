@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
-from rlher.config.command_configs import RunSelection
+from rlher.config.command_configs import RunSelectionConfig
 from rlher.config.key import rules_of
 from rlher.config.training import all_run_fields
 from rlher.core.console import escape_control, warn
@@ -74,7 +74,7 @@ Labels = dict[RecordedRun, str]
 """Label of each run's group."""
 
 
-def load_groups(config: RunSelection) -> list[Group]:
+def load_groups(config: RunSelectionConfig) -> list[Group]:
     """Read and group the runs to compare.
 
     - Several folders of runs: each folder is a group, named after the folder.
@@ -97,7 +97,7 @@ def load_groups(config: RunSelection) -> list[Group]:
     return _make_groups({run: label for label, runs in zip(labels, runs_by_source, strict=True) for run in runs})
 
 
-def output_beside(config: RunSelection, name: str) -> Path:
+def output_beside(config: RunSelectionConfig, name: str) -> Path:
     """Return the path of a picture or page in the folder that holds all runs to compare.
 
     The path is in ``logs`` if there is no such folder, or if rlher cannot write to the folder.

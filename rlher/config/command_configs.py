@@ -75,7 +75,7 @@ class CollectConfig(EpisodeSourceConfig):
 
 
 @dataclass
-class RunSelection:
+class RunSelectionConfig:
     """Selection and grouping of runs."""
 
     runs: list[str] = setting(
@@ -106,7 +106,7 @@ def split_named_folder(word: str) -> tuple[str, str]:
 
 
 @dataclass
-class PlotConfig(RunSelection):
+class PlotConfig(RunSelectionConfig):
     """Config keys of `rlher plot`."""
 
     x: str = setting("steps", "horizontal axis", choices=("steps", "wall", "updates"))
@@ -120,7 +120,7 @@ class PlotConfig(RunSelection):
 
 
 @dataclass
-class CompareConfig(RunSelection):
+class CompareConfig(RunSelectionConfig):
     """Config keys of `rlher compare`."""
 
     output: list[str] = setting([], "files to write, .tex, .csv, .md or .txt; empty: print the tables")
@@ -130,7 +130,7 @@ class CompareConfig(RunSelection):
 
 
 @dataclass
-class ReportConfig(RunSelection):
+class ReportConfig(RunSelectionConfig):
     """Config keys of `rlher report`."""
 
     output: str | None = setting(None, "page to write, .html; null: report.html beside the runs")

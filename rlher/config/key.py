@@ -35,7 +35,7 @@ class KeyRules:
     :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
     :param receiver: what receives the value of an ``algo.`` key. The algorithm's ``"constructor"`` (the default) and
-        its ``"policy"`` take it as the argument of the same name. With ``"builder"``, :mod:`rlher.algos.build_model`
+        its ``"policy"`` take it as the argument of the same name. With ``"builder"``, :mod:`rlher.run.build_model`
         makes an argument of another name from the value.
     """
 

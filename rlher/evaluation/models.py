@@ -14,7 +14,6 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from rlher.algos.build_model import build_inference_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.command_configs import PlayConfig
 from rlher.config.training import RunConfig
@@ -25,7 +24,8 @@ from rlher.envs.relay import add_hand_goal
 from rlher.evaluation.metrics import Episode, summarize
 from rlher.evaluation.rollout import OnStep, Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import MODEL_FILES, RunFolder
+from rlher.run.build_model import build_inference_model, require_supported_actions, require_usable_device
+from rlher.run.run_folder import MODEL_FILES, TrainingRun
 
 
 def load_model(config: RunConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
@@ -78,13 +78,14 @@ class SavedModel:
     """A model of a run, or of a pretrained agent.
 
     :param run: run folder of the run or of the pretrained agent.
-    :param model_name: ``"best"``, ``"last"`` or a number of steps, as :meth:`RunFolder.resolve_model_name` returns it.
+    :param model_name: ``"best"``, ``"last"`` or a number of steps; the result of
+        :meth:`TrainingRun.resolve_model_name`.
     :param pretrained_name: name of a pretrained agent, None for a run.
     :param deterministic: whether to use deterministic actions; otherwise they are sampled.
     :param device: torch device of the model.
     """
 
-    run: RunFolder
+    run: TrainingRun
     model_name: str
     pretrained_name: str | None = None
     deterministic: bool = True

@@ -18,7 +18,6 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import is_wrapped
 
 from rlher.algos import observation_normalizer
-from rlher.algos.build_model import constructor_arguments
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.command_configs import ExportConfig
 from rlher.config.environment import EnvConfig
@@ -43,7 +42,8 @@ from rlher.export.hub import push_folder, require_pushable
 from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import load_onnx, write_onnx
 from rlher.run import lookup, model_file
-from rlher.run.run_folder import RunFolder, read_result, safe_name
+from rlher.run.build_model import constructor_arguments
+from rlher.run.run_folder import TrainingRun, read_result, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
@@ -103,7 +103,7 @@ def _replace_export(chosen: SavedModel, config: ExportConfig) -> tuple[Path, lis
     return display_path(folder), files
 
 
-def _base_name(run: RunFolder) -> str:
+def _base_name(run: TrainingRun) -> str:
     env = run.config.env
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 

@@ -122,7 +122,7 @@ class TDErrorPriority(Priority):
         self._add_new_to_tree()
         has_priority = self.storage.is_stored(ids) & (ids >= 0)  # demonstrations have none
         self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
-        self.max_priority = max(self.max_priority, float(priorities.max(initial=0.0)))
+        self.max_priority = max(self.max_priority, float(priorities[has_priority].max(initial=0.0)))
 
     def _add_new_to_tree(self) -> None:
         if self.steps_in_tree != self.storage.steps_added:

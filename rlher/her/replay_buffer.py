@@ -168,7 +168,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         storage = Storage(self.buffer_size, n_envs, layout)
         self.relabeller = Relabeller(
-            storage,
             RewardFunction(self._call_compute_reward),
             relabel_done,
             keep_goal_independent_reward,
@@ -278,54 +277,55 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.n_transitions == 0:
             raise RuntimeError("the replay buffer is empty; add at least one transition before sampling.")
         ids, weights = checked_sample(self.priority, batch_size, self.rng)
-        n_original_goals = self._n_original_goals(batch_size)
+        n_original = self._n_original_goals(batch_size)
         demonstration_slice = None
         if self.storage.demonstration_steps > 0 and self.demonstration_fraction > 0 and batch_size > 1:
             # Replace a block of the batch by demonstrations: at least one transition, and never all.
             count = min(max(round(self.demonstration_fraction * batch_size), 1), batch_size - 1)
             # The block contains the border between original and virtual goals, so that demonstrations keep their goals
             # as often as other transitions do.
-            start = n_original_goals - self._n_original_goals(count)
+            start = n_original - self._n_original_goals(count)
             demonstration_slice = slice(start, start + count)
             ids[demonstration_slice] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstration_slice] = 1
-        return self._build_samples(ids, slice(n_original_goals, None), env)._replace(
+        return self._build_samples(ids, n_original, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
             demonstration_slice=demonstration_slice,
         )
 
-    def _build_samples(self, ids: Ids, virtual: slice, env: VecNormalize | None) -> HerReplayBufferSamples:
+    def _build_samples(self, ids: Ids, n_original: int, env: VecNormalize | None) -> HerReplayBufferSamples:
         """Return transitions as tensors.
 
-        :param virtual: the transitions that get virtual goals, which are the last ones.
+        :param n_original: number of transitions, at the beginning, that keep their original goals. The others get
+            virtual goals.
         """
         storage = self.storage
-        if len(ids[virtual]) > 0:
+        if n_original < len(ids):
             # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.relabeller.observe_new_transitions(ids[virtual] + self.n_steps - 1)
+            self.relabeller.observe_new_transitions(ids[n_original:] + self.n_steps - 1)
 
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
         goals = rows["obs"][DESIRED_GOAL]
-        if len(ids[virtual]) > 0:
-            request = GoalRequest(ids[virtual], episodes[virtual], storage, self.rng, self.gamma)
-            goals = np.concatenate((goals[: virtual.start], self.strategy(request)))
+        if n_original < len(ids):
+            request = GoalRequest(ids[n_original:], episodes[n_original:], storage, self.rng, self.gamma)
+            goals = np.concatenate((goals[:n_original], self.strategy(request)))
             rows["obs"][DESIRED_GOAL] = goals
 
         if self.n_steps == 1:
-            rewards, dones = self.relabeller.rewards_and_dones(positions, rows, goals, virtual)
+            rewards, dones = self.relabeller.rewards_and_dones(positions, rows, goals, n_original)
             last_ids, discounts = ids, None
         else:
             rewards, dones, n_summed = self.relabeller.n_step_returns(
-                ids, episodes, goals, virtual, self.n_steps, self.gamma
+                ids, episodes, goals, n_original, self.n_steps, self.gamma
             )
             last_ids, discounts = ids + n_summed - 1, self._column(self.gamma**n_summed)
 
         next_obs = storage.next_obs(last_ids, episodes)
-        next_obs[DESIRED_GOAL][virtual] = goals[virtual]
+        next_obs[DESIRED_GOAL][n_original:] = goals[n_original:]
 
         def tensors(packed: NDArray) -> dict[str, th.Tensor]:
             obs: Any = self._normalize_obs({key: packed[key] for key in packed.dtype.names or ()}, env)
@@ -361,7 +361,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         if self.storage.demonstration_steps == 0:
             raise RuntimeError("the replay buffer has no demonstrations; add some with set_demonstrations.")
         ids = self.storage.sample_demonstrations(batch_size, self.rng)
-        return self._build_samples(ids, slice(batch_size, None), env)
+        return self._build_samples(ids, batch_size, env)
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray | th.Tensor) -> None:
         """Set the priorities of sampled transitions by their TD errors; ignore evicted transitions.

@@ -85,7 +85,6 @@ class RewardStatistics:
 class Relabeller:
     """Computes reward and ``done`` of transitions under virtual goals, using statistics of their original goals.
 
-    :param storage: the stored transitions.
     :param reward_function: ``compute_reward``, called only if needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
@@ -98,17 +97,18 @@ class Relabeller:
         that reached their goal were terminal. Before the first such transition, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
         a sparse reward; with a dense reward success is then unknown, and ``keep`` applies.
+    :ivar storage: the stored transitions, see :meth:`set_storage`.
     :ivar statistics: statistics of the transitions that were observed already.
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
-    storage: Storage
     reward_function: RewardFunction
     relabel_done: str = "auto"
     keep_goal_independent_reward: bool = True
     ends_on_success: bool | None = None
     success_reward: float | None = None
-    statistics: RewardStatistics = field(default_factory=RewardStatistics)
+    storage: Storage = field(init=False)
+    statistics: RewardStatistics = field(init=False, default_factory=RewardStatistics)
 
     def __post_init__(self) -> None:
         if self.relabel_done not in RELABEL_DONE:
@@ -117,7 +117,7 @@ class Relabeller:
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
 
     def set_storage(self, storage: Storage) -> None:
-        """Continue with another storage, none of whose transitions were observed."""
+        """Relabel transitions of this storage, none of which were observed."""
         self.storage, self.statistics = storage, RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under original goals
@@ -158,7 +158,7 @@ class Relabeller:
         return self.statistics.inferred_success_reward if self.success_reward is None else self.success_reward
 
     @property
-    def relabels_done(self) -> bool:
+    def done_follows_goal(self) -> bool:
         """Whether ``done`` is set for the virtual goal, with ``auto`` resolved; False while success is unknown."""
         if self.relabel_done == "keep" or self.resolved_success_reward is None:
             return False
@@ -168,26 +168,26 @@ class Relabeller:
     # --------------------------------------------------------------------------- rewards under virtual goals
 
     def rewards_and_dones(
-        self, positions: Positions, rows: NDArray, goals: NDArray, virtual: slice
+        self, positions: Positions, rows: NDArray, goals: NDArray, n_original: int
     ) -> tuple[Floats, Floats]:
         """Return the (n,) rewards and dones of transitions.
 
         :param positions: (n,) positions of the transitions in the storage.
         :param rows: (n,) packed rows of the transitions.
         :param goals: (n, …) goals of the transitions.
-        :param virtual: the transitions with virtual goals. The others keep their rewards and dones.
+        :param n_original: number of transitions with original goals, which come first and keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
-        if len(goals[virtual]) > 0:
-            goal_rewards = self._goal_rewards(positions[virtual], goals[virtual])
-            rewards[virtual] = goal_rewards
+        if n_original < len(goals):
+            goal_rewards = self._goal_rewards(positions[n_original:], goals[n_original:])
+            rewards[n_original:] = goal_rewards
             if self.keep_goal_independent_reward:
-                rewards[virtual] += rows["goal_independent_reward"][virtual]
-            dones[virtual] = self.dones(goal_rewards, rows[virtual])
+                rewards[n_original:] += rows["goal_independent_reward"][n_original:]
+            dones[n_original:] = self.dones(goal_rewards, rows[n_original:])
         return rewards, dones
 
     def n_step_returns(
-        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, virtual: slice, n_steps: int, gamma: float
+        self, ids: Ids, episodes: NDArray[np.integer], goals: NDArray, n_original: int, n_steps: int, gamma: float
     ) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """Return (n,) discounted n-step returns, their dones, and the number of steps in each return.
 
@@ -196,7 +196,7 @@ class Relabeller:
 
         :param ids: (n,) ids of the first transitions of the returns.
         :param episodes: (n,) episodes of the transitions.
-        :param goals, virtual: as in :meth:`rewards_and_dones`.
+        :param goals, n_original: as in :meth:`rewards_and_dones`.
         :param gamma: discount.
         """
         step_ids = ids[:, None] + np.arange(n_steps)
@@ -204,8 +204,7 @@ class Relabeller:
         positions = self.storage.positions(np.minimum(step_ids, last_ids).reshape(-1))
         rows = self.storage.rows_at(positions)
         step_goals = goals.repeat(n_steps, axis=0)
-        virtual_steps = slice(virtual.start * n_steps, None)
-        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, virtual_steps)
+        rewards, dones = self.rewards_and_dones(positions, rows, step_goals, n_original * n_steps)
         rewards, dones = rewards.reshape(step_ids.shape), dones.reshape(step_ids.shape)
 
         dones_before = np.cumsum(dones, axis=1) - dones
@@ -219,7 +218,7 @@ class Relabeller:
         :param goal_rewards: (n,) ``compute_reward`` under the virtual goals.
         :param rows: (n,) packed rows of the transitions.
         """
-        if not self.relabels_done:
+        if not self.done_follows_goal:
             return rows["terminated"]
         original_goal_rewards = rows["reward"] - rows["goal_independent_reward"]
         is_failure = rows["terminated"] & ~self.is_reached(original_goal_rewards)  # a crash ends under any goal

@@ -30,7 +30,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.start import JOB_MODULES, train_run
+from rlher.training.train_run import JOB_MODULES, train_run
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""

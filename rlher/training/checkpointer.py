@@ -27,9 +27,9 @@ from rlher.core.reading import open_arrays
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
-from rlher.run.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from rlher.run.run_folder import CHECKPOINTS_FOLDER, TrainingRun
 from rlher.training import checkpoint_folder
-from rlher.training.checkpoint_folder import BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
+from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
 from rlher.training.loggers import count_log_rows
 
@@ -49,7 +49,7 @@ class Checkpointer:
     :param evaluator: its rows and its best model are a part of a checkpoint.
     """
 
-    def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
+    def __init__(self, run: TrainingRun, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
         self._parent = run.folder / CHECKPOINTS_FOLDER
         """Folder of the checkpoints."""
@@ -105,12 +105,14 @@ class Checkpointer:
         """Write the files of a checkpoint into an empty folder."""
         model, envs = self._model, self._envs
         (folder / MODEL_FILE).write_bytes(model_file.to_bytes(model))
+        if (best_model := self._evaluator.best_model) is not None:
+            (folder / BEST_MODEL_FILE).write_bytes(best_model)
 
         state = {
             "loop": model.loop_state_dict(),
             "generators": get_rng_state(),
             "build_number": envs.build_number,
-            "evaluations": self._evaluator.write_state(folder),
+            "evaluations": self._evaluator.state_dict(),
             "rebuild_step": self._rebuild_step,
             "log_rows": count_log_rows(self._run.folder),
             "config": values_kept_on_resume(self._run.config),
@@ -150,7 +152,8 @@ class Checkpointer:
         model, envs = self._model, self._envs
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = checkpoint_folder.read_state(folder)
-        self._evaluator.read_state(folder, state["evaluations"])
+        best_file = folder / BEST_MODEL_FILE
+        self._evaluator.load_state_dict(state["evaluations"], best_file.read_bytes() if best_file.exists() else None)
         self._rebuild_step, self.log_rows = int(state["rebuild_step"]), int(state["log_rows"])
 
         model.replay_buffer.load(folder / BUFFER_FILE)

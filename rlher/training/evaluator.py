@@ -2,7 +2,6 @@
 
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
@@ -13,9 +12,8 @@ from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import EvaluationPool, RunningEvaluation
 from rlher.run import model_file
 from rlher.run.result import ShouldStop
-from rlher.run.run_folder import RunFolder
+from rlher.run.run_folder import TrainingRun
 from rlher.training.best_model import BestModel, best_row
-from rlher.training.checkpoint_folder import BEST_MODEL_FILE
 
 
 class TrainingStopped(Exception):
@@ -32,24 +30,27 @@ class Evaluator:
 
     :param model: model that is trained.
     :param start_time: monotonic time at which the run was started.
-    :param should_stop: see :func:`~rlher.training.start.train_run`. Training waits for the result of each evaluation.
+    :param should_stop: see :func:`~rlher.training.train_run.train_run`. Training waits for each evaluation.
     """
 
     def __init__(
-        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
+        self, run: TrainingRun, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self._best_model = BestModel(run)
         self._running: deque[RunningEvaluation] = deque()
         self._run = run
         self._model = model
-        self.pool = EvaluationPool(run.config)
-        """Plays the episodes; to be closed."""
+        self._pool = EvaluationPool(run.config)
         self._should_stop = should_stop
         self._freq: int = run.config.eval.freq  # type: ignore[assignment]  # set by resolve_auto_values
         self._last_step = 0
         """Step of the last evaluation."""
         self._start_time = start_time
+
+    def close(self) -> None:
+        """End the processes that play the episodes."""
+        self._pool.close()
 
     @property
     def elapsed(self) -> float:
@@ -74,7 +75,7 @@ class Evaluator:
         """
         self._last_step = self._model.num_timesteps
         eval_config = self._run.config.eval
-        running = self.pool.start(
+        running = self._pool.start(
             model_file.to_bytes(self._model),
             eval_config.episodes,
             eval_config.seed,
@@ -132,12 +133,10 @@ class Evaluator:
         if best is None or best_model is None or best["timesteps"] >= last_steps:
             best, best_model = {"timesteps": last_steps}, last_model
             self._best_model.replace(last_model)
-        contents = dict.fromkeys((last_model, best_model))
-        running = {content: self.pool.start(content, n_episodes, seed) for content in contents}
-        return running[last_model].wait(), {
-            **running[best_model].wait(),
-            "timesteps": best["timesteps"],
-        }
+        last_running = self._pool.start(last_model, n_episodes, seed)
+        is_same = best_model is last_model
+        best_running = last_running if is_same else self._pool.start(best_model, n_episodes, seed)
+        return last_running.wait(), {**best_running.wait(), "timesteps": best["timesteps"]}
 
     def _log(self, row: dict[str, Any]) -> None:
         """Log a row separately, because the numbers that the logger has collected since belong to a later step."""
@@ -149,22 +148,21 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
-    def write_state(self, folder: Path) -> dict[str, Any]:
-        """Write the best model, if any, into the folder of a checkpoint. Return the evaluations as JSON values.
+    @property
+    def best_model(self) -> bytes | None:
+        """Content of the best model's file so far, None before the first evaluation."""
+        return self._best_model.content
 
-        No evaluation may be in progress.
-        """
-        if self._best_model.content is not None:
-            (folder / BEST_MODEL_FILE).write_bytes(self._best_model.content)
+    def state_dict(self) -> dict[str, Any]:
+        """Return the evaluations so far as JSON values. No evaluation may be in progress."""
         return {"rows": self.rows, "elapsed": self.elapsed}
 
-    def read_state(self, folder: Path, state: dict[str, Any]) -> None:
-        """Restore the best model of a checkpoint, and a value of :meth:`write_state`.
+    def load_state_dict(self, state: dict[str, Any], best_model: bytes | None) -> None:
+        """Restore a value of :meth:`state_dict`, and the best model.
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
-        best = folder / BEST_MODEL_FILE
-        self._best_model.content = best.read_bytes() if best.exists() else None
+        self._best_model.content = best_model
         self.rows = [{name: row[name] for name in EVALUATION_COLUMNS} for row in state["rows"]]
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):

@@ -12,7 +12,6 @@ from pathlib import Path
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 
-from rlher.algos.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import RunConfig
 from rlher.core.rng import torch_threads
@@ -21,6 +20,7 @@ from rlher.envs.contract import check_or_raise
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import lookup, model_file
+from rlher.run.build_model import build_model, require_supported_actions, require_usable_device
 from rlher.run.run_folder import CHECKPOINTS_FOLDER
 from rlher.training import checkpoint_folder
 from rlher.training.auto_values import resolve_auto_values

@@ -10,7 +10,7 @@ from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
 from rlher.run import model_file
 from rlher.run.result import RunResult, ShouldStop, Status
-from rlher.run.run_folder import RESULT_FILE, RunFolder
+from rlher.run.run_folder import RESULT_FILE, TrainingRun
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.evaluator import Evaluator, TrainingStopped
@@ -27,14 +27,14 @@ LOG_INTERVAL = 4
 class Trainer:
     """Trains one run: learns, evaluates, writes its models, checkpoints and result.
 
-    :param run: run folder, which the caller has locked.
+    :param run: the run, whose folder the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
-    :param should_stop: see :func:`~rlher.training.start.train_run`.
+    :param should_stop: see :func:`~rlher.training.train_run.train_run`.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
-    def __init__(self, run: RunFolder, setup: TrainingSetup, should_stop: ShouldStop | None = None) -> None:
+    def __init__(self, run: TrainingRun, setup: TrainingSetup, should_stop: ShouldStop | None = None) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model
@@ -59,7 +59,7 @@ class Trainer:
         :raises UserError: a file that it reads cannot be used.
         """
         result = self.result
-        with closing(self.evaluator.pool), self.interrupt_request.catch_signals():
+        with closing(self.evaluator), self.interrupt_request.catch_signals():
             try:
                 self._restore_results()
                 self._learn()

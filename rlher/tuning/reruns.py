@@ -19,7 +19,7 @@ from rlher.config.tuning import OBJECTIVES, OptimizeConfig
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.run.result import ShouldStop
-from rlher.training.start import train_run
+from rlher.training.train_run import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
 from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
 from rlher.tuning.study_folder import RERUNS_FOLDER

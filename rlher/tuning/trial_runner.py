@@ -18,7 +18,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.run.result import RunResult, ShouldStop, Status
-from rlher.training.start import train_run
+from rlher.training.train_run import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
 from rlher.tuning.search_space import SearchSpace, apply_params

@@ -11,7 +11,7 @@ import pytest
 from rlher.analysis import comparison, plotting
 from rlher.analysis.grouping import load_groups
 from rlher.api import compare
-from rlher.config.command_configs import PlotConfig, RunSelection
+from rlher.config.command_configs import PlotConfig, RunSelectionConfig
 from rlher.core import stats
 from tests.analysis.conftest import HTML_IN_NAME
 from tests.conftest import Make
@@ -50,7 +50,7 @@ def two_environments(make_run: Make) -> list[str]:
 
 
 def test_success_over_environments(rlher, two_environments: list[str]) -> None:
-    (row,) = comparison.over_environments(load_groups(RunSelection(two_environments))).numbers.to_dict("records")
+    (row,) = comparison.over_environments(load_groups(RunSelectionConfig(two_environments))).numbers.to_dict("records")
     assert (row["group"], row["environments"], row["runs"]) == ("both", "Some-v0, Other-v0", 6)
     assert row["iqm"] == pytest.approx(np.mean([0.5, 0.6, 0.9, 1.0])), "of the middle half of six runs"
     assert row["gap"] == pytest.approx(1 - np.mean([0.9, 1, 1, 0.4, 0.5, 0.6]))

@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlher.algos.build_model import build_model
 from rlher.algos.exploration import sample_relay_goals
 from rlher.config.algorithms import ALGORITHMS
 from rlher.config.environment import EnvConfig, RelayConfig
@@ -15,6 +14,7 @@ from rlher.core.errors import UserError
 from rlher.envs.make import make_env
 from rlher.envs.relay import RelayGoals
 from rlher.envs.vec_env import make_vec_env
+from rlher.run.build_model import build_model
 
 ORIGIN = np.array([1.0, -2.0])
 

@@ -11,12 +11,12 @@ import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlher.algos import ALGORITHMS
-from rlher.algos.build_model import build_inference_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import NormalizeConfig, RunConfig
 from rlher.envs.make import make_env
 from rlher.evaluation.models import make_policy
 from rlher.export.onnx_policy import load_onnx, write_onnx
+from rlher.run.build_model import build_inference_model
 from tests.support.tiers import slow_except
 
 BITS = EnvConfig(id="BitFlipping-v0", kwargs={"n_bits": 5})

@@ -67,7 +67,7 @@ def test_done_stays_where_success_does_not_end_episodes():
         player.goal = player.counter + 1.0  # the goal moves to wherever the step leads, as in a continuing task
         player.play([step % 10 == 9], [0.0])
     _, after, goal, reward, done = virtual(buffer.sample(1000))
-    assert not buffer.relabeller.relabels_done
+    assert not buffer.relabeller.done_follows_goal
     assert (done == 0).all()
     assert (reward == np.where(after == goal, 0, -1)).all()
 
@@ -117,21 +117,21 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = (Relabeller(None, None) for _ in range(3))
+    sparse, dense, unknown = (Relabeller(None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
-    assert not sparse.relabels_done, "no episode has ended on success yet"
+    assert not sparse.done_follows_goal, "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
-    assert sparse.relabels_done
+    assert sparse.done_follows_goal
     observe(sparse, [0.0, 0.0], None, [False, False])
-    assert not sparse.relabels_done, "most successes did not end an episode"
+    assert not sparse.done_follows_goal, "most successes did not end an episode"
     for reward in (-0.3, -0.2, -0.1):
         observe(dense, [reward], [0.0] if reward == -0.3 else None, [False])
     observe(dense, [0.0], None, [True])
-    assert not dense.relabels_done
+    assert not dense.done_follows_goal
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
-    assert not unknown.relabels_done, "one value alone may be failure or success"
-    maze = Relabeller(None, None, "success")
+    assert not unknown.done_follows_goal, "one value alone may be failure or success"
+    maze = Relabeller(None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
     rows = np.zeros(2, [("reward", float), ("goal_independent_reward", float), ("terminated", bool)])
     assert maze.dones(np.array([1.0, 0.0]), rows).tolist() == [True, False]

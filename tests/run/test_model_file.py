@@ -10,7 +10,6 @@ import pytest
 import torch as th
 from stable_baselines3 import SAC
 
-from rlher.algos.build_model import build_inference_model, build_model
 from rlher.config.algorithms import SACConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, RunConfig
@@ -18,6 +17,7 @@ from rlher.core.errors import DamagedFile, UserError
 from rlher.core.reading import MAX_COMPRESSION
 from rlher.envs.vec_env import make_vec_env
 from rlher.run import model_file
+from rlher.run.build_model import build_inference_model, build_model
 
 ENV = EnvConfig(
     id="BitFlipping-v0",

@@ -6,11 +6,11 @@ import torch as th
 
 from rlher import HerReplayBuffer
 from rlher.algos import ALGORITHMS
-from rlher.algos.build_model import build_model
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EngineConfig, NormalizeConfig, RunConfig
 from rlher.envs.bit_flipping import BitFlippingEnv
 from rlher.envs.vec_env import make_vec_env
+from rlher.run.build_model import build_model
 
 THEIRS = {name: resolve_name(algorithm.sb3_class) for name, algorithm in ALGORITHMS.items()}
 """SB3's class of every algorithm."""

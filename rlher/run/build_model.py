@@ -133,9 +133,7 @@ def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) 
         by_name["action_noise"] = noise if algo.action_noise else None
     by_name["policy_kwargs"] = _policy_arguments(config, vec_env.observation_space)
     by_name |= {"n_steps": 1} | arguments  # the replay buffer has the n-step returns
-    for name in algo.kwargs:
-        if not (name in by_name or hasattr(algo, name) or hasattr(config.demos, name)):
-            continue
+    for name in algo.kwargs.keys() & {*by_name, *vars(algo), *vars(config.demos)}:
         keys = [key for key in all_run_fields() if key.rpartition(".")[2] == name]
         raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
     return {**by_name, **algo.kwargs}
