@@ -67,6 +67,7 @@ def test_an_example_resumes_bit_for_bit(rlher, workspace: Path, at_step, words: 
     assert [each for each in differences(folder, copy) if "numbers.jsonl" not in each] == []
 
 
+@pytest.mark.slow
 def test_the_examples_do_what_they_say(rlher, workspace: Path) -> None:
     run = api.train("my_code:LateSAC", "FetchReach-v4", **_tiny(algo=SMALL, her={"priority": "my_code:Recent"}))
     import my_code

@@ -101,6 +101,7 @@ def test_ctrl_c_waits_for_the_evaluation_in_progress(train_line, rlher, at_step)
     assert differences(Path("reference") / folder.relative_to("logs"), folder) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_in_an_evaluation_resumes_bit_for_bit(train_line, rlher, at_step) -> None:
     """The checkpoint at step 80 waits for the evaluation, which hangs at first."""
     assert train_line("hang", 0, "logs=reference", "checkpoint.freq=40").code == 0

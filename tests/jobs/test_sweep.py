@@ -72,6 +72,7 @@ def test_another_experiment_is_not_skipped(train_sweep, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("logs/dqn/BitFlipping-v0_*"))) == 3
 
 
+@pytest.mark.slow
 def test_runs_of_one_experiment_are_trained_once(train_sweep, tmp_path: Path) -> None:
     assert train_sweep("threads=1,2").code == 0
     assert "left out algo=dqn" in train_sweep("seed=0,0").err

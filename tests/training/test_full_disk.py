@@ -62,6 +62,7 @@ def test_a_disk_that_fills_up_in_training_leaves_existing_files_intact(rlher, di
     assert rlher("evaluate", str(run), "--episodes", "2").code == 0
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_is_resumed_exactly(rlher, disk, at_env_steps) -> None:
     run = disk / "logs/dqn/BitFlipping-v0_1"
     at_env_steps(run, {20: lambda: fill(disk, 30_000)})

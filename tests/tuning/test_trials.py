@@ -38,6 +38,7 @@ def test_two_commands_share_the_total(tmp_path: Path) -> None:
     assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
 
 
+@pytest.mark.slow
 def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, blocks=2)
     command = threading.Thread(target=run_trials, args=(study, runner, 2))
