@@ -1,6 +1,5 @@
 """`rlher optimize`: search for better hyperparameters and test whether the best trials beat the baseline."""
 
-import json
 import secrets
 from collections import Counter
 from dataclasses import replace
@@ -63,7 +62,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
                 runner = TrialRunner(probed, study.study_name, space, folder, command_line)
                 _search(study, runner, pool)
                 return _rerun_candidates(study, runner, storage, pool)
-    except (StorageInternalError, SQLAlchemyError, json.JSONDecodeError) as error:
+    except (StorageInternalError, SQLAlchemyError, ValueError) as error:  # ValueError: a damaged date or JSON text
         raise storage_error(config.storage, error) from error
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -169,7 +168,7 @@ def _read_study() -> int:
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 
-    with _print_errors(UserError, StorageInternalError, SQLAlchemyError, json.JSONDecodeError):  # `optimize` words them
+    with _print_errors(UserError, StorageInternalError, SQLAlchemyError, ValueError):  # `optimize` words them
         _open_study().get_trials()
     return 0
 
