@@ -8,7 +8,7 @@ Offsets are drawn by flooring. Rounding would give the two end points half their
 
 To use another strategy, pass a function to ``HerReplayBuffer(goal_selection_strategy=…)``::
 
-    def next_achieved_goals(request):
+    def next_achieved(request):
         return request.achieved_goals(np.minimum(request.ids + 1, request.episode_last_ids))
 
 To give it a name, add it here and to :data:`STRATEGIES`.

@@ -23,7 +23,7 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.config.training import values_kept_on_resume
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.reading import open_arrays
+from rlher.core.reading import open_arrays, require_regular_file
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
@@ -150,6 +150,8 @@ class Checkpointer:
         :raises Exception: the content is invalid; torch, NumPy and JSON raise exceptions of many kinds.
         """
         model, envs = self._model, self._envs
+        for file in folder.iterdir():
+            require_regular_file(file)  # reading a pipe would block
         model_file.load_parameters(folder / MODEL_FILE, model)
         state = checkpoint_folder.read_state(folder)
         best_file = folder / BEST_MODEL_FILE

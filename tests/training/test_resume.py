@@ -358,6 +358,19 @@ def test_a_damaged_checkpoint_is_refused(rlher, stopped: Path, uninterrupted: Pa
         assert differences(uninterrupted, stopped) == []
 
 
+def test_a_pipe_in_a_checkpoint_is_refused(rlher, stopped: Path) -> None:
+    damaged = newest(stopped)
+    for file in damaged.iterdir():
+        content = file.read_bytes()
+        file.unlink()
+        os.mkfifo(file)
+        with time_limit(30):
+            again = rlher("train", "--resume", str(stopped))
+        assert (again.code, str(damaged) in again.err) == (2, True), file
+        file.unlink()
+        write_bytes(file, content)
+
+
 def edit_json(name: str, change: Callable[[dict], object]) -> Callable[[Path], None]:
     def attack(checkpoint: Path) -> None:
         values = json.loads((checkpoint / name).read_text())
