@@ -6,6 +6,7 @@ whose heartbeat stopped. A retry has the same parameters as the lost trial.
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -27,6 +28,9 @@ from rlher.tuning.trials import counted_trials, failure_reason, rank_trials
 SHOWN_TRIALS = 5
 """Maximum number of completed trials in the progress table."""
 
+ADOPTION_HEARTBEATS = 4
+"""Number of heartbeats after which a running trial gets one from a command that does not run it."""
+
 
 class TrialSource(JobSource):
     """The trials of a study that this command runs. The table shows the best and the running trials of all commands.
@@ -45,6 +49,8 @@ class TrialSource(JobSource):
         """Started trials whose end is not recorded yet, by number."""
         self._storage: Any = study._storage
         self._next_heartbeat = 0.0
+        self._times_seen: Counter[int] = Counter()
+        """How many heartbeats of this command each running trial has been seen at, by its id in the storage."""
 
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
@@ -61,12 +67,24 @@ class TrialSource(JobSource):
             for trial in self._running.values():
                 self._storage.record_heartbeat(trial._trial_id)
             fail_stale_trials(self.study)
+            self._adopt_trials_without_heartbeat()
         for _ in range(min(max_jobs, count_unstarted(self.study, self.total))):
             trial = self.study.ask(self._runner.space)
             self._storage.record_heartbeat(trial._trial_id)
             self._running[trial.number] = trial
             log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
+
+    def _adopt_trials_without_heartbeat(self) -> None:
+        """Record a heartbeat of each trial that has been running for :data:`ADOPTION_HEARTBEATS`.
+
+        If a command dies between ``ask`` and its first heartbeat, its trial has none, and Optuna never calls it stale.
+        With one it becomes stale, unless its command lives. By then Optuna has failed the stale trials that have one.
+        """
+        for trial in self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+            self._times_seen[trial._trial_id] += 1
+            if self._times_seen[trial._trial_id] == ADOPTION_HEARTBEATS:
+                self._storage.record_heartbeat(trial._trial_id)
 
     def on_end(self, trial: Trial, error: BaseException | None) -> None:
         """Retry a trial if its worker died. Otherwise the worker has recorded how the trial ended."""

@@ -112,6 +112,15 @@ def test_postgresql_heartbeat_frees_the_trial_of_a_dead_machine(postgres: Postgr
     assert study.trials[1].state is TrialState.FAIL
 
 
+@pytest.mark.slow
+def test_the_trial_of_a_command_that_died_before_its_first_heartbeat_is_retried(tmp_path: Path) -> None:
+    study, runner = new_study(tmp_path, heartbeat=1)
+    study.ask()
+    run_trials(study, runner, 1)
+    require_complete(study)
+    assert study.trials[0].state is TrialState.FAIL
+
+
 def _join(runner: TrialRunner) -> None:
     """Run trials of a study, as a command on another machine does."""
     storage = open_storage(runner.config.storage, runner.folder, runner.config.heartbeat)
