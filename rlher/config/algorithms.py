@@ -155,7 +155,9 @@ class TD3Config(DDPGConfig):
     n_critics: int = with_default(DDPGConfig, "n_critics", 2)
     policy_delay: int = param(2, "critic updates per actor update", low=1)
     target_policy_noise: float = param(0.2, "standard deviation of the target policy smoothing noise", low=0)
-    target_policy_noise_schedule: str = param("constant", "noise over the run; linear ends at 0", choices=SCHEDULES)
+    target_policy_noise_schedule: str = param(
+        "constant", "noise over the run; linear ends at 0", choices=SCHEDULES, names_code="module:name"
+    )
     target_noise_clip: float = param(0.5, "bound of the target policy smoothing noise", low=0)
 
 

@@ -34,6 +34,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "algo.policy_kwargs": {"algo": {"policy_kwargs": {"features_extractor_class": "evil:F"}}},
     "algo.activation": {"algo": {"activation": "evil:F"}},
     "algo.learning_rate_schedule": {"algo": {"learning_rate_schedule": "evil:f"}},
+    "algo.target_policy_noise_schedule": {"algo": {"target_policy_noise_schedule": "evil:f"}},
     "algo.model_class": {"algo": {"model_class": "evil:F"}},
     "logger": {"logger": "evil:F"},
 }
