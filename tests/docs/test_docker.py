@@ -62,7 +62,8 @@ def test_the_script_installs_a_program_that_trains(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    rlher("train", "algo=ddpg", "env=FetchReach-v4", "total_timesteps=300", "eval.freq=300")
+    short = ("total_timesteps=300", "eval.freq=300", "eval.episodes=2", "eval.final_episodes=2")
+    rlher("train", "algo=ddpg", "env=FetchReach-v4", *short)
     agents = json.loads(rlher("list", "agents", "--json"))["agents"]
     played = json.loads(rlher("enjoy", "--agent", agents[0]["agent"], "--episodes", "1", "--video", "a.mp4", "--json"))
     assert played

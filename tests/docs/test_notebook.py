@@ -10,7 +10,12 @@ from nbclient import NotebookClient
 from tests.support.documents import ROOT
 
 FILE = ROOT / "docs/first_five_minutes.ipynb"
-SHORTER = {"total_timesteps=4_000": "total_timesteps=800", "episodes=50": "episodes=10", "learn(300)": "learn(120)"}
+SHORTER = {
+    '"FetchReach-v4")\nrun': '"FetchReach-v4", total_timesteps=1_000, eval={"final_episodes": 10})\nrun',
+    "total_timesteps=4_000": "total_timesteps=400",
+    "episodes=50": "episodes=5",
+    "learn(300)": "learn(120)",
+}
 CODE = [cell for cell in nbformat.read(FILE, as_version=4).cells if cell.cell_type == "code"]
 
 
