@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import FusedOptimizer, make_minimizer, polyak_update
+from rlher.algos.optimizer_steps import LossFunction, make_minimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -27,7 +27,8 @@ class ActorCritic(OffPolicyAlgorithm):
     critic_target: Any
     critic_params: list[th.nn.Parameter]
     target_critic_params: list[th.nn.Parameter]
-    actor_optimizer: FusedOptimizer
+    minimize_critic_loss: LossFunction
+    minimize_actor_loss: LossFunction
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -50,24 +51,12 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the critics' parameters, and the optimizers' steps along the gradients of both losses."""
+        """Set the critics' parameters, and the functions that minimise both losses."""
         self.critic_params = list(self.critic.parameters())
         self.target_critic_params = list(self.critic_target.parameters())
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.actor_optimizer = FusedOptimizer(self.actor.optimizer)
-        critic_optimizer = FusedOptimizer(self.critic.optimizer)
-        self.minimize_actor_loss = make_minimizer(self.actor_and_bc_loss, self.actor_optimizer, self.compiles_losses)
-        self.minimize_critic_loss = make_minimizer(self.critic_loss, critic_optimizer, self.compiles_losses)
-
-    def update_critics(self, batch: UpdateBatch) -> tuple[LoggedValues, th.Tensor]:
-        """Take one optimizer step of the critics; return their loss by name, and their TD errors."""
-        loss, errors = self.minimize_critic_loss(batch)
-        return {"critic_loss": loss}, errors
-
-    def update_actor(self, batch: UpdateBatch) -> LoggedValues:
-        """Take one optimizer step of the actor; return its losses and the scalars that ``actor_loss`` logs."""
-        _, losses = self.minimize_actor_loss(batch)
-        return losses
+        self.minimize_critic_loss = make_minimizer(self.critic_loss, self.critic.optimizer, self.compiles_losses)
+        self.minimize_actor_loss = make_minimizer(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
 
     def update_targets(self) -> None:
         """Move the target critics towards the critics."""
@@ -115,14 +104,16 @@ class ActorCritic(OffPolicyAlgorithm):
 
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
+
+        def cloning_loss(obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
+            return self._squared_distances(obs, actions)[0].mean(), {}
+
+        minimize_cloning_loss = make_minimizer(cloning_loss, self.actor.optimizer)
         self._update_learning_rate([self.actor.optimizer])
         self.policy.set_training_mode(True)
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            distances, _ = self._squared_distances(self.join_obs(samples.observations), samples.actions)
-            loss = distances.mean()
-            # This loss does not contain the standard deviation of a squashed Gaussian, which gets no gradient.
-            self.actor_optimizer.step(th.autograd.grad(loss, self.actor_optimizer.parameters, allow_unused=True))
+            minimize_cloning_loss(self.join_obs(samples.observations), samples.actions)
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""

@@ -6,10 +6,10 @@ An update, as :meth:`OffPolicyAlgorithm.train` and :meth:`SACBase.update` do it:
     batch = make_batch(samples)           # tensors, and the random numbers of the losses
     minimize critic_loss(batch)           # squared TD error of each critic
     minimize actor_loss(batch)            # ent_coef * log_prob - minimum of the critics, plus bc_loss
-    update_ent_coef(log_prob)             # moves the mean log_prob to -target_entropy
+    minimize ent_coef_loss(log_prob)      # moves the mean log_prob to -target_entropy
     update_targets()                      # target critics move towards the critics
 
-The optimizer steps along the gradients are made in :mod:`rlher.algos.optimizer_steps`.
+To minimise a loss is to take one optimizer step along its gradient, see :mod:`rlher.algos.optimizer_steps`.
 """
 
 import math
@@ -21,7 +21,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import FusedOptimizer, polyak_update
+from rlher.algos.optimizer_steps import LossFunction, make_minimizer, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -38,6 +38,7 @@ class SACBase(ActorCritic):
 
     target_update_interval: int
     ent_coef_optimizer: Any
+    minimize_ent_coef_loss: LossFunction
     log_ent_coef: th.Tensor | None
     """None if the entropy coefficient is fixed; then there is no ``ent_coef_optimizer``."""
     batch_norm_stats: list[th.Tensor]
@@ -46,17 +47,19 @@ class SACBase(ActorCritic):
     target_entropy: Any
 
     def setup_update(self) -> None:
-        """Set the fused optimizer of the entropy coefficient too, if the coefficient is learnt."""
+        """Set the function that minimises the entropy coefficient's loss too, if the coefficient is learnt."""
         super().setup_update()
         if self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
-            self.fused_ent_coef_optimizer = FusedOptimizer(self.ent_coef_optimizer)
+            self.minimize_ent_coef_loss = make_minimizer(self.ent_coef_loss, self.ent_coef_optimizer)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        losses, errors = self.update_critics(batch)
-        losses |= self.update_actor(batch)
-        losses |= self.update_ent_coef(losses["log_prob"]) | {"ent_coef": batch.ent_coef}
+        critic_loss, errors = self.minimize_critic_loss(batch)
+        _, losses = self.minimize_actor_loss(batch)
+        losses |= {"critic_loss": critic_loss, "ent_coef": batch.ent_coef}
+        if self.log_ent_coef is not None:
+            losses["ent_coef_loss"], _ = self.minimize_ent_coef_loss(losses["log_prob"])
         if gradient_step % self.target_update_interval == 0:
             self.update_targets()
         return losses, errors
@@ -88,6 +91,11 @@ class SACBase(ActorCritic):
         value = self.aggregate_q_values(self.q_values(batch.obs, actions))
         return (batch.ent_coef * log_prob - value).mean(), {"log_prob": log_prob.mean()}
 
+    def ent_coef_loss(self, log_prob: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
+        """Return the loss of the logarithm of the entropy coefficient, which moves ``log_prob`` to its target."""
+        assert self.log_ent_coef is not None
+        return -(self.log_ent_coef * (log_prob + self.target_entropy)), {}
+
     def aggregate_q_values(self, values: th.Tensor) -> th.Tensor:
         """Return the minimum over the critics."""
         # Not `amin`, which divides the gradient among equal values. Compiled code would repeat this division for every
@@ -98,18 +106,6 @@ class SACBase(ActorCritic):
         """Move the target critics towards the critics, and copy running statistics of BatchNorm layers (SB3 #996)."""
         super().update_targets()
         polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
-
-    def update_ent_coef(self, log_prob: th.Tensor) -> LoggedValues:
-        """Take one optimizer step of the entropy coefficient if it is learnt; return its loss.
-
-        The loss is ``-log_ent_coef * (log_prob + target_entropy)``. Its gradient is known, so autograd is not needed.
-        """
-        if self.log_ent_coef is None:
-            return {}
-        gradient = -(log_prob + self.target_entropy)
-        loss = self.log_ent_coef.detach() * gradient
-        self.fused_ent_coef_optimizer.step([gradient.reshape(1)])
-        return {"ent_coef_loss": loss}
 
     def action_and_log_prob(self, obs: PyTorchObs, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""

@@ -39,14 +39,15 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         self.actor_params = list(self.actor.parameters())
         self.target_actor_params = list(self.actor_target.parameters())
         name = self.target_policy_noise_schedule
-        schedule = make_schedule(name, self.target_policy_noise, key="target_policy_noise_schedule")
+        schedule = make_schedule(name, self.target_policy_noise, key="algo.target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
-        losses, errors = self.update_critics(batch)
+        critic_loss, errors = self.minimize_critic_loss(batch)
+        losses = {"critic_loss": critic_loss}
         if self._n_updates % self.policy_delay == 0:
-            losses |= self.update_actor(batch)
+            losses |= self.minimize_actor_loss(batch)[1]
             self.update_targets()
         return losses, errors
 
