@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_written_is_refused_once(rlher, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
+def test_sweep_continues_after_ctrl_c_and_kill(rlher, tmp_path: Path) -> None:
     """The runs end as if nothing had happened, wherever they were stopped."""
     command = [*RLHER, "train", "-m", *LONG, "seed=0,1,2", "--workers", "2"]
     for stop in (signal.SIGINT, signal.SIGKILL):
@@ -153,8 +153,7 @@ def test_sweep_continues_after_ctrl_c_and_kill(tmp_path: Path) -> None:
     assert "Traceback" not in shown
     assert re.search(r"seed=2\S*\W+finished\W+[\d,]+\W", shown), "the live table"
     assert status(tmp_path) == {seed: "finished" for seed in range(3)}
-    alone = subprocess.run([*RLHER, "train", *LONG, "threads=1", "--logs", "alone"], cwd=tmp_path, capture_output=True)
-    assert alone.returncode == 0
+    assert rlher("train", *LONG, "threads=1", "--logs", "alone").code == 0
     run = next(meta.parent for meta in tmp_path.glob("logs/*/*/meta.json") if json.loads(meta.read_text())["seed"] == 0)
     assert differences(tmp_path / "alone/dqn/BitFlipping-v0_1", run) == []
 

@@ -16,7 +16,7 @@ from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
 from rlher.tuning.reruns import BASELINE, RERUN_SEED_OFFSET, candidate_json
 from rlher.tuning.scoring import Score
-from tests.support.small_search import STUDY, run_optimize, small_search
+from tests.support.small_search import SMALL, STUDY, small_search
 
 
 def candidates(gain: tuple, **params: int) -> list[dict]:
@@ -88,9 +88,10 @@ def test_best_yaml_is_a_recipe(rlher, finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_command_again_adds_nothing(finished: Path) -> None:
+def test_the_same_command_again_adds_nothing(rlher, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (finished / STUDY / "trials.csv").read_text()
-    again = run_optimize(finished, "--n-trials", "3")
+    monkeypatch.chdir(finished)
+    again = rlher("optimize", *SMALL, "--n-trials", "3")
     assert again.code == 0, again.err
     assert (finished / STUDY / "trials.csv").read_text() == before
     assert again.out == (finished / "stdout").read_text()

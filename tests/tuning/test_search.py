@@ -21,7 +21,7 @@ from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_source import TrialSource
 from rlher.tuning.trials import counted_trials
-from tests.support.small_search import OPTIMIZE, SMALL, STUDY, run_optimize
+from tests.support.small_search import OPTIMIZE, SMALL, STUDY
 from tests.support.workers import wait_for
 
 MISTAKES = [  # arguments, what the message names
@@ -123,14 +123,14 @@ def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_search_resumes_after_all_processes_were_killed(tmp_path: Path) -> None:
+def test_search_resumes_after_all_processes_were_killed(rlher, tmp_path: Path) -> None:
     words = [*OPTIMIZE, *SMALL, "--n-trials", "2", "total_timesteps=300"]
     with (tmp_path / "stderr").open("w") as stderr:
         process = subprocess.Popen(words, cwd=tmp_path, start_new_session=True, stderr=stderr, stdout=stderr)
     wait_for(lambda: list((tmp_path / STUDY).glob("trials/1/dqn/*/evaluations.csv")), 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = run_optimize(tmp_path, "--n-trials", "2", "total_timesteps=300", "--heartbeat", "2")
+    done = rlher("optimize", *SMALL, "--n-trials", "2", "total_timesteps=300", "--heartbeat", "2")
     assert done.code == 0, done.err
     trials = pd.read_csv(tmp_path / STUDY / "trials.csv")
     assert list(trials.number) == [0, 2], "only the running trial was lost"
