@@ -16,6 +16,7 @@ from pathlib import Path
 
 from optuna.trial import TrialState
 
+from tests.conftest import TINY
 from tests.support.postgres import Postgres, binaries
 from tests.support.workers import BLOCK, new_study, require_complete, run_trials, wait_for
 
@@ -46,9 +47,9 @@ def main(folder: Path) -> None:
     postgres = Postgres(Path(tempfile.mkdtemp(prefix="rlher-pg-")), found)
     start_node("--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={tempfile.mkdtemp(prefix='ray-')}")
     start_node(f"--address={HEAD}", **{BLOCK: "1"})  # trials on this node block
-    sweep = "train -m algo=dqn env=BitFlipping-v0 recipe=null total_timesteps=60 seed=0,1 workers=2 launcher=ray"
-    rlher = [sys.executable, "-m", "rlher", *sweep.split(), f"ray_address={HEAD}"]
-    subprocess.run(rlher, cwd=folder, check=True, timeout=200)
+    sweep = ["train", "-m", "algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY, "total_timesteps=60", "seed=0,1"]
+    workers = ["workers=2", "launcher=ray", f"ray_address={HEAD}"]
+    subprocess.run([sys.executable, "-m", "rlher", *sweep, *workers], cwd=folder, check=True, timeout=200)
     study, spec = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
     spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD))
     search = threading.Thread(target=run_trials, args=(study, spec, 2), daemon=True)
@@ -56,8 +57,8 @@ def main(folder: Path) -> None:
     wait_for((folder / "blocked").exists, 120)
     raylet = parent(int((folder / "blocked").read_text()))
     assert raylet is not None
-    workers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    for pid in [raylet, *(pid for pid in workers if parent(pid) == raylet)]:  # as if the machine had died
+    processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    for pid in [raylet, *(pid for pid in processes if parent(pid) == raylet)]:  # as if the machine had died
         os.kill(pid, signal.SIGKILL)
     search.join(120)
     require_complete(study)

@@ -43,8 +43,10 @@ def test_ray_cluster_survives_the_death_of_a_node(tmp_path: Path) -> None:
         pytest.skip("unshare is not permitted here")
     cluster = [sys.executable, "-m", "tests.support.ray_cluster", str(tmp_path)]
     command = [*namespaces, "bash", "-c", 'ip link set lo up && exec "$@"', "-", *cluster]
-    # The namespace has no network but loopback; without authentication Ray writes no token to the home folder.
-    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    # The namespace has no network but loopback; without authentication Ray writes no token to the home folder. Ray's
+    # workers are nice by default, and would wait for the tests that run beside this one.
+    options = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    environment = {**os.environ, **options}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "8 trials done, 1 lost" in done.stdout
