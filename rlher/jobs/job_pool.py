@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,10 @@ class JobPool:
         self._shows_progress = config.progress
         self._ray = _connect_ray(config) if config.launcher == "ray" else None
         options = {"num_cpus": config.threads or 1, "max_retries": ray_retries}
-        self._run_job = partial(_run_on_ray, self._ray, options) if self._ray else _run_locally
+        self._make_task = partial(RayTask, ray=self._ray, options=options) if self._ray else LocalTask
         self._executor = ThreadPoolExecutor(config.workers)
-        self._running: dict[Future, Job] = {}
-        """The jobs whose end is not recorded yet."""
+        self._running: dict[Future, tuple[Any, LocalTask | RayTask]] = {}
+        """The item and the task of each job whose end is not recorded yet."""
 
     def __enter__(self) -> "JobPool":
         return self
@@ -65,12 +65,14 @@ class JobPool:
             try:
                 while self._running or not jobs.is_complete():
                     for job in jobs.next_jobs(self._n_jobs - len(self._running)):
-                        self._running[self._executor.submit(self._run_job, job)] = job
+                        task = self._make_task(job)
+                        self._running[self._executor.submit(task.run)] = job.item, task
                     table.update()
                     if not self._running:  # other commands run the last jobs
                         time.sleep(POLL_SECONDS)
                     for future in wait(self._running, POLL_SECONDS, FIRST_COMPLETED).done:
-                        jobs.on_end(self._running.pop(future).item, future.exception())
+                        item, _ = self._running.pop(future)
+                        jobs.on_end(item, future.exception())
             except BaseException:
                 self._stop()
                 jobs.on_interrupt()
@@ -84,39 +86,72 @@ class JobPool:
             print("\nrlher: stopping each run after its step; Ctrl-C kills them at once", file=sys.stderr)
         try:
             while not all(future.done() for future in self._running):
-                for job in self._running.values():  # repeated: a process that begins a job may miss the signal
-                    job.interrupt()
+                for _, task in self._running.values():  # repeated: a process that begins a job may miss the signal
+                    task.interrupt()
                 wait(self._running, POLL_SECONDS)
         except KeyboardInterrupt:
-            for job in self._running.values():
-                job.kill()
+            for _, task in self._running.values():
+                task.kill()
 
 
-def _run_locally(job: Job) -> None:
-    """Run a job in a worker process of this machine, and wait for its end."""
-    worker = Worker(JobService)
-    job.interrupt = worker.process.terminate
-    job.kill = worker.process.kill
-    try:
-        worker.receive(None)
-        worker.send("run", job.function, job.log)
-        worker.receive(None)
-    finally:
-        close_workers([worker])
+class LocalTask:
+    """Runs a job in a worker process of this machine."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._worker: Worker | None = None
+
+    def run(self) -> None:
+        """Run the job and wait for its end."""
+        self._worker = worker = Worker(JobService)
+        try:
+            worker.receive(None)
+            worker.send("run", self.job.function, self.job.log)
+            worker.receive(None)
+        finally:
+            close_workers([worker])
+
+    def interrupt(self) -> None:
+        """Stop the job as Ctrl-C does, if it has a process. This may be called again."""
+        if self._worker:
+            self._worker.process.terminate()
+
+    def kill(self) -> None:
+        """End the job at once."""
+        if self._worker:
+            self._worker.process.kill()
 
 
-def _run_on_ray(ray: Any, options: Mapping[str, Any], job: Job) -> None:
-    """Run a job in a task of a Ray cluster, and wait for its end."""
-    task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
-    # Ray sends SIGINT to the task. At the first SIGINT a run ends after its step, and at a second one at once.
-    job.interrupt = cache(partial(ray.cancel, task))  # cached, so that it is called only once
-    job.kill = partial(ray.cancel, task, force=True)
-    try:
-        ray.get(task)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
-    except ray.exceptions.RayError as error:
-        raise WorkerLost(f"its process was lost: {error}") from error
+class RayTask:
+    """Runs a job in a task of a Ray cluster, with the same methods as :class:`LocalTask`.
+
+    :param ray: the module.
+    :param options: options of the task.
+    """
+
+    def __init__(self, job: Job, ray: Any, options: Mapping[str, Any]) -> None:
+        self._ray = ray
+        self._task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
+        self._is_interrupted = False
+
+    def run(self) -> None:
+        """Wait for the end of the job."""
+        try:
+            self._ray.get(self._task)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+        except self._ray.exceptions.RayError as error:
+            raise WorkerLost(f"its process was lost: {error}") from error
+
+    def interrupt(self) -> None:
+        """Stop the job. Ray sends SIGINT: at the first one a run ends after its step, at a second one at once."""
+        if not self._is_interrupted:
+            self._is_interrupted = True
+            self._ray.cancel(self._task)
+
+    def kill(self) -> None:
+        """End the job at once."""
+        self._ray.cancel(self._task, force=True)
 
 
 # ------------------------------------------------------------------------------------------- in a worker

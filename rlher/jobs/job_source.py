@@ -2,29 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 
-@dataclass
-class Job:
-    """A call of a function in a process or a task, and how to end the call.
-
-    ``interrupt`` and ``kill`` have no effect until the job has a process or a task.
+class Job(NamedTuple):
+    """A call of a function in a process of its own.
 
     :param item: the run or trial, passed on to :meth:`JobSource.on_end`.
     :param function: picklable function.
     :param log: file to which the output is appended, on the machine that runs the job.
-    :param interrupt: stops the job as Ctrl-C does. It may be called again.
-    :param kill: ends the job at once.
     """
 
     item: Any
     function: Callable[[], None]
     log: Path
-    interrupt: Callable[[], None] = lambda: None
-    kill: Callable[[], None] = lambda: None
 
 
 class ProgressRow(NamedTuple):

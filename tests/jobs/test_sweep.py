@@ -35,7 +35,7 @@ RLHER = (sys.executable, "-m", "rlher.cli.main")
 @pytest.fixture
 def train_sweep(rlher, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Run `rlher train -m` in this process."""
-    monkeypatch.setattr(job_pool, "_run_locally", lambda job: job.function())
+    monkeypatch.setattr(job_pool.LocalTask, "run", lambda task: task.job.function())
     return lambda *words: rlher("train", "-m", *SMALL, *words)
 
 
