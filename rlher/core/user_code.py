@@ -68,7 +68,7 @@ def import_object(key: str, name: str, base_class: type | None = None) -> Any:
     return value
 
 
-def look_up(key: str, name: Any, table: Mapping[str, Any], base_class: type | None = None) -> Any:
+def resolve_object(key: str, name: Any, table: Mapping[str, Any], base_class: type | None = None) -> Any:
     """Return the entry of a table, or what ``module:name`` names. A function or class stands for itself.
 
     :param key: config key or argument that has the name, for messages.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import look_up
+from rlher.core.user_code import resolve_object
 from rlher.her.storage import ACHIEVED_GOAL, Ids, Positions, Storage
 
 GRAVITY = 9.81
@@ -120,7 +120,7 @@ class TDErrorPriority(Priority):
         if not np.isfinite(priorities).all():
             raise ValueError(f"TD errors up to {np.max(errors)} are no priorities; check the critic for divergence.")
         self._add_new_to_tree()
-        has_priority = self.storage.is_stored(ids) & (ids >= 0)  # demonstrations have none
+        has_priority = self.storage.is_stored(ids) & ~self.storage.is_demonstration(ids)
         self.tree.set(self.storage.positions(ids[has_priority]), priorities[has_priority])
         self.max_priority = max(self.max_priority, float(priorities[has_priority].max(initial=0.0)))
 
@@ -281,7 +281,7 @@ def resolve_priority(name: str | type[Priority]) -> type[Priority]:
     :raises ValueError: an unknown name, or a class with ``update`` and no ``state_dict``.
     :raises UserError: the user's class cannot be imported.
     """
-    cls: type[Priority] = look_up("priority", name, PRIORITIES, Priority)
+    cls: type[Priority] = resolve_object("priority", name, PRIORITIES, Priority)
     if cls.uses_td_errors() and cls.state_dict is Priority.state_dict:
         raise ValueError(f"{cls.__name__} defines update, so it needs state_dict and load_state_dict.")
     return cls

@@ -12,11 +12,10 @@ from all over the storage. It has the environment's precision, because rewards d
 
 The *id* of a transition never changes. Each environment counts its *steps* from 0, and all environments step together,
 so their newest transitions belong to the same step. The transition of step n of environment e has the id
-``e * IDS_PER_ENV + n``. The demonstrations have the ids of an environment -1, which are negative. So consecutive
-transitions of an episode have consecutive ids.
+``e * IDS_PER_ENV + n``. So consecutive transitions of an episode have consecutive ids. The demonstrations have the ids
+of one more environment, whose ring is as long as they are.
 
-The *position* of a transition in the arrays is ``e * capacity + n % capacity``. Transition n of the demonstrations is
-behind the rings, at ``n_envs * capacity + n``.
+The *position* of a transition in the arrays is ``e * capacity + n % capacity``: the rings lie one after the other.
 
 An *episode* is given by its index in the arrays ``episode_…``. The n-th episode of environment e, counted from 0, has
 the index ``e * capacity + n % capacity``. The index of a demonstration is the position of its first transition.
@@ -101,6 +100,7 @@ class Storage:
     :param n_envs: number of environments.
     :param layout: types and shapes of a transition.
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
+    :ivar first_demonstration_id: id of the first transition of the demonstrations.
     :ivar steps_added: number of steps that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
     :ivar newest_episode: for each environment, its newest episode.
@@ -116,6 +116,8 @@ class Storage:
         self.n_envs = n_envs
         self.layout = layout
         self.demonstration_steps = demonstration_steps
+        self.first_demonstration_id = n_envs * IDS_PER_ENV
+        self.ring_sizes = np.append(np.full(n_envs, capacity), max(demonstration_steps, 1))
         self.steps_added = 0
         self.is_running = np.zeros(n_envs, dtype=bool)
         self.newest_episode = np.arange(n_envs) * capacity - 1  # no episode yet
@@ -206,7 +208,8 @@ class Storage:
         :param next_achieved_goals: (T, …) goals achieved after each step.
         """
         steps = np.arange(step, step + len(rows))
-        positions, ids = self.n_envs * self.capacity + steps, steps - IDS_PER_ENV
+        ids = self.first_demonstration_id + steps
+        positions = self.positions(ids)
         rows["episode"] = episode = positions[0]
         self.rows[positions], self.next_achieved_goals[positions] = rows, next_achieved_goals
         self.episode_first_id[episode], self.episode_last_id[episode] = ids[0], ids[-1]
@@ -245,7 +248,7 @@ class Storage:
 
     def all_ids(self) -> Ids:
         """Return the ids of all transitions, demonstrations included."""
-        return np.concatenate([self.ids_since(0), np.arange(self.demonstration_steps) - IDS_PER_ENV])
+        return np.append(self.ids_since(0), self.first_demonstration_id + np.arange(self.demonstration_steps))
 
     def episodes(self, env_idx: int) -> NDArray[np.int64]:
         """Return the episodes of an environment's transitions, the oldest first."""
@@ -268,14 +271,14 @@ class Storage:
 
     def sample_demonstrations(self, count: int, rng: np.random.Generator) -> Ids:
         """Sample ids uniformly from the transitions of the demonstrations."""
-        return (rng.random(count) * self.demonstration_steps).astype(np.int64) - IDS_PER_ENV
+        return self.first_demonstration_id + (rng.random(count) * self.demonstration_steps).astype(np.int64)
 
     def positions(self, ids: Ids) -> Positions:
         """Return the positions of transitions in the arrays."""
         if len(self.rows) == self.capacity:  # a shortcut for the usual case, which takes a third of the time
             return ids % self.capacity
         env_idx, step = env_and_step(ids)
-        return np.where(env_idx < 0, self.n_envs * self.capacity + step, env_idx * self.capacity + step % self.capacity)
+        return env_idx * self.capacity + step % self.ring_sizes[env_idx]
 
     def ids_at(self, positions: Positions) -> Ids:
         """Return the ids of the transitions at these positions, which must not belong to demonstrations."""
@@ -288,11 +291,15 @@ class Storage:
         """Return (n,) whether these ids belong to stored transitions, including demonstrations."""
         env_idx, step = env_and_step(ids)
         in_ring = (env_idx >= 0) & (env_idx < self.n_envs) & (step < self.steps_added) & (step >= self.oldest_step)
-        return in_ring | ((env_idx == -1) & (step < self.demonstration_steps))
+        return in_ring | (self.is_demonstration(ids) & (ids < self.first_demonstration_id + self.demonstration_steps))
+
+    def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
+        """Return (n,) whether these ids belong to demonstrations."""
+        return ids >= self.first_demonstration_id
 
     def is_newer(self, ids: Ids, since: int) -> NDArray[np.bool_]:
         """Return (n,) whether transitions are of an environment, and of a step from ``since`` on."""
-        return (ids >= 0) & (env_and_step(ids)[1] >= since)
+        return ~self.is_demonstration(ids) & (env_and_step(ids)[1] >= since)
 
     def rows_at(self, positions: Positions) -> NDArray:
         """Return a copy of the packed rows at these positions; the positions may have any shape."""
@@ -303,7 +310,7 @@ class Storage:
 
         :param episodes: (n,) episodes of the transitions.
         """
-        next_obs = self.rows.take(self.positions(ids + 1), mode="clip")["obs"]  # the last demonstration has no next row
+        next_obs = self.rows.take(self.positions(ids + 1))["obs"]
         at_end = np.flatnonzero(ids == self.episode_last_id.take(episodes))
         next_obs[at_end] = self.episode_last_obs.take(episodes[at_end])
         return next_obs
@@ -354,7 +361,7 @@ class Storage:
 
 
 def env_and_step(ids: Ids) -> tuple[Ids, Ids]:
-    """Return the environments of transitions, -1 for demonstrations, and their steps in these."""
+    """Return the environments of transitions, and their steps in these; ``n_envs`` is that of demonstrations."""
     return ids >> ENV_SHIFT, ids & (IDS_PER_ENV - 1)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlher.core.errors import RunError, as_run_error, describe_value
-from rlher.core.user_code import bind_arguments, look_up
+from rlher.core.user_code import bind_arguments, resolve_object
 from rlher.her.storage import DESIRED_GOAL, Ids, Positions, Storage
 
 Goals = NDArray[Any]
@@ -226,7 +226,7 @@ def _resolve(argument: str, name: str | Enum | Strategy, kwargs: Mapping[str, An
 
     :param argument: name of the buffer's argument, for messages.
     """
-    strategy = look_up(argument, name.name.lower() if isinstance(name, Enum) else name, STRATEGIES)
+    strategy = resolve_object(argument, name.name.lower() if isinstance(name, Enum) else name, STRATEGIES)
     if strategy in STRATEGIES.values():
         return strategy
     bound = bind_arguments(argument, strategy, kwargs or {})
