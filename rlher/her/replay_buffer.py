@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,22 +168,23 @@ class HerReplayBuffer(SB3HerReplayBuffer):
         observation = {key: (space.dtype, shapes[key]) for key, space in observation_space.spaces.items()}
         layout = Layout(observation, action_space.dtype, self.action_dim, goal_parts)
         storage = Storage(self.buffer_size, n_envs, layout)
-        self.relabeller = Relabeller(
-            RewardFunction(self._call_compute_reward),
-            relabel_done,
-            keep_goal_independent_reward,
-            ends_on_success,
-            success_reward,
+        self._make_relabeller = partial(
+            Relabeller,
+            reward_function=RewardFunction(self._call_compute_reward),
+            relabel_done=relabel_done,
+            keep_goal_independent_reward=keep_goal_independent_reward,
+            ends_on_success=ends_on_success,
+            success_reward=success_reward,
         )
-        self._priority_class = resolve_priority(priority)
-        self._priority_kwargs = dict(priority_kwargs or {})
+        priority_class: Any = resolve_priority(priority)
+        self._make_priority = partial(priority_class, **(priority_kwargs or {}))
         self._set_storage(storage)
 
     def _set_storage(self, storage: Storage) -> None:
         """Replace the storage, the priorities and the reward statistics."""
         self.storage = storage
-        self.relabeller.set_storage(storage)
-        self.priority = self._priority_class(storage, **self._priority_kwargs)
+        self.relabeller = self._make_relabeller(storage)
+        self.priority = self._make_priority(storage)
         self._update_sb3_counters()
 
     def _update_sb3_counters(self) -> None:
@@ -289,6 +291,8 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstration_slice] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstration_slice] = 1
+        if n_original < batch_size:  # up to the last transition of each return
+            self.relabeller.observe_new_transitions(ids[n_original:] + self.n_steps - 1)
         return self._build_samples(ids, n_original, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,
@@ -302,10 +306,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             virtual goals.
         """
         storage = self.storage
-        if n_original < len(ids):
-            # Observe up to the last transition of each return. This changes rows in the storage, so it comes first.
-            self.relabeller.observe_new_transitions(ids[n_original:] + self.n_steps - 1)
-
         positions = storage.positions(ids)
         rows = storage.rows_at(positions)
         episodes = rows["episode"]
@@ -418,7 +418,7 @@ class HerReplayBuffer(SB3HerReplayBuffer):
     @property
     def _priority_text(self) -> str:
         """Class and arguments of the priority, as JSON. ``load`` restores its state only if they are the same."""
-        return json.dumps([type(self.priority).__name__, self._priority_kwargs], default=str, sort_keys=True)
+        return json.dumps([type(self.priority).__name__, self._make_priority.keywords], default=str, sort_keys=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without the environment, and without ``compute_reward`` if it is a method."""

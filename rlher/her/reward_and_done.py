@@ -85,6 +85,7 @@ class RewardStatistics:
 class Relabeller:
     """Computes reward and ``done`` of transitions under virtual goals, using statistics of their original goals.
 
+    :param storage: the stored transitions, none of which were observed.
     :param reward_function: ``compute_reward``, called only if needed.
     :param relabel_done: which transitions are ``done``, one of :data:`RELABEL_DONE`:
 
@@ -97,28 +98,23 @@ class Relabeller:
         that reached their goal were terminal. Before the first such transition, ``auto`` means ``keep``.
     :param success_reward: ``compute_reward`` at or above which a goal counts as reached. If None, the greater value of
         a sparse reward; with a dense reward success is then unknown, and ``keep`` applies.
-    :ivar storage: the stored transitions, see :meth:`set_storage`.
     :ivar statistics: statistics of the transitions that were observed already.
     :raises ValueError: unknown ``relabel_done``, or ``success_reward`` is not finite.
     """
 
+    storage: Storage
     reward_function: RewardFunction
     relabel_done: str = "auto"
     keep_goal_independent_reward: bool = True
     ends_on_success: bool | None = None
     success_reward: float | None = None
-    storage: Storage = field(init=False)
-    statistics: RewardStatistics = field(init=False, default_factory=RewardStatistics)
+    statistics: RewardStatistics = field(default_factory=RewardStatistics)
 
     def __post_init__(self) -> None:
         if self.relabel_done not in RELABEL_DONE:
             raise ValueError(f"relabel_done={self.relabel_done!r} is unknown; use {', '.join(RELABEL_DONE)}.")
         if self.success_reward is not None and not np.isfinite(self.success_reward):
             raise ValueError(f"success_reward={self.success_reward} is not finite; use a number or None.")
-
-    def set_storage(self, storage: Storage) -> None:
-        """Relabel transitions of this storage, none of which were observed."""
-        self.storage, self.statistics = storage, RewardStatistics()
 
     # ------------------------------------------------------------------------- rewards under original goals
 

@@ -117,7 +117,7 @@ def observe(tested, goal_rewards, at_goal, terminated):
 
 
 def test_sparse_and_dense_rewards_are_distinguished():
-    sparse, dense, unknown = (Relabeller(None) for _ in range(3))
+    sparse, dense, unknown = (Relabeller(None, None) for _ in range(3))
     observe(sparse, [-1.0, -1.0], [0.0, 0.0], [False, False])
     assert not sparse.done_follows_goal, "no episode has ended on success yet"
     observe(sparse, [-1.0, 0.0], None, [False, True])
@@ -131,7 +131,7 @@ def test_sparse_and_dense_rewards_are_distinguished():
     assert not dense.is_reached(np.array([0.0])).any()
     observe(unknown, [0.0], [0.0], [True])
     assert not unknown.done_follows_goal, "one value alone may be failure or success"
-    maze = Relabeller(None, "success")
+    maze = Relabeller(None, None, "success")
     observe(maze, [0.0, 0.0], [1.0, 1.0], [False, False])
     rows = np.zeros(2, [("reward", float), ("goal_independent_reward", float), ("terminated", bool)])
     assert maze.dones(np.array([1.0, 0.0]), rows).tolist() == [True, False]
