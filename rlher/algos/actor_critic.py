@@ -4,6 +4,7 @@ from typing import Any
 
 import torch as th
 from stable_baselines3.common.type_aliases import PyTorchObs
+from stable_baselines3.common.utils import get_parameters_by_name
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
@@ -25,8 +26,6 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
-    critic_params: list[th.nn.Parameter]
-    target_critic_params: list[th.nn.Parameter]
     minimize_critic_loss: LossFunction
     minimize_actor_loss: LossFunction
 
@@ -48,19 +47,31 @@ class ActorCritic(OffPolicyAlgorithm):
         """Reduce the critics' values (critics, batch, outputs) to the value (batch, 1) that the actor maximises."""
         raise NotImplementedError
 
+    def target_networks(self) -> list[tuple[th.nn.Module, th.nn.Module]]:
+        """Return each network that has a target network, and its target network."""
+        return [(self.critic, self.critic_target)]
+
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set the critics' parameters, and the functions that minimise both losses."""
-        self.critic_params = list(self.critic.parameters())
-        self.target_critic_params = list(self.critic_target.parameters())
+        """Set what the target networks follow, and the functions that minimise both losses."""
+        self.target_params = [
+            (list(network.parameters()), list(target.parameters())) for network, target in self.target_networks()
+        ]
+        self.target_batch_norm_stats = [
+            (get_parameters_by_name(network, ["running_"]), get_parameters_by_name(target, ["running_"]))
+            for network, target in self.target_networks()
+        ]
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
         self.minimize_critic_loss = make_minimizer(self.critic_loss, self.critic.optimizer, self.compiles_losses)
         self.minimize_actor_loss = make_minimizer(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
 
     def update_targets(self) -> None:
-        """Move the target critics towards the critics."""
-        polyak_update(self.critic_params, self.target_critic_params, self.tau)
+        """Move the target networks towards their networks, and copy running statistics of BatchNorm (SB3 #996)."""
+        for params, target_params in self.target_params:
+            polyak_update(params, target_params, self.tau)
+        for stats, target_stats in self.target_batch_norm_stats:
+            polyak_update(stats, target_stats, 1.0)
 
     # ------------------------------------------------------------------------------- parts of the losses
 
@@ -105,39 +116,35 @@ class ActorCritic(OffPolicyAlgorithm):
         :raises RuntimeError: the replay buffer has no demonstrations.
         """
 
-        def cloning_loss(obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
-            return self._squared_distances(obs, actions)[0].mean(), {}
+        def bc_loss(obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
+            return self.bc_loss(obs, actions, q_filter=False), {}
 
-        minimize_cloning_loss = make_minimizer(cloning_loss, self.actor.optimizer)
+        minimize_bc_loss = make_minimizer(bc_loss, self.actor.optimizer)
         self._update_learning_rate([self.actor.optimizer])
         self.policy.set_training_mode(True)
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            minimize_cloning_loss(self.join_obs(samples.observations), samples.actions)
+            minimize_bc_loss(self.join_obs(samples.observations), samples.actions)
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""
         loss, logged = self.actor_loss(batch)
-        losses: LoggedValues = {"actor_loss": loss, **logged}
+        logged = {"actor_loss": loss, **logged}
         if batch.demonstrations is not None:
-            losses["bc_loss"] = bc_loss = self.bc_loss(*batch.demonstrations)
+            logged["bc_loss"] = bc_loss = self.bc_loss(*batch.demonstrations, q_filter=self.q_filter)
             loss = loss + self.bc_weight * bc_loss
-        return loss, losses
+        return loss, logged
 
-    def bc_loss(self, obs: PyTorchObs, actions: th.Tensor) -> th.Tensor:
+    def bc_loss(self, obs: PyTorchObs, actions: th.Tensor, q_filter: bool) -> th.Tensor:
         """Return the cloning loss of demonstrations.
 
-        ``q_filter`` leaves out demonstrated actions unless the critics value them more than the actor's actions.
+        :param q_filter: leave out actions unless the critics value them more than the actor's actions.
         """
-        distances, actor_actions = self._squared_distances(obs, actions)
-        if self.q_filter:
+        actor_actions = self.act(obs, deterministic=True)
+        distances = ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True)
+        if q_filter:
             with th.no_grad():
                 value = self.aggregate_q_values(self.q_values(obs, actions))
                 actor_value = self.aggregate_q_values(self.q_values(obs, actor_actions))
             distances = distances * (value > actor_value)
         return distances.mean()
-
-    def _squared_distances(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the (n, 1) squared distances between ``actions`` and the actor's actions, and the actor's actions."""
-        actor_actions = self.act(obs, deterministic=True)
-        return ((actor_actions - actions) ** 2).sum(dim=1, keepdim=True), actor_actions

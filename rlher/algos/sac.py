@@ -21,7 +21,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import LossFunction, make_minimizer, polyak_update
+from rlher.algos.optimizer_steps import LossFunction, make_minimizer
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -41,8 +41,6 @@ class SACBase(ActorCritic):
     minimize_ent_coef_loss: LossFunction
     log_ent_coef: th.Tensor | None
     """None if the entropy coefficient is fixed; then there is no ``ent_coef_optimizer``."""
-    batch_norm_stats: list[th.Tensor]
-    batch_norm_stats_target: list[th.Tensor]
     ent_coef_tensor: th.Tensor
     target_entropy: Any
 
@@ -56,13 +54,13 @@ class SACBase(ActorCritic):
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
         critic_loss, errors = self.minimize_critic_loss(batch)
-        _, losses = self.minimize_actor_loss(batch)
-        losses |= {"critic_loss": critic_loss, "ent_coef": batch.ent_coef}
+        _, logged = self.minimize_actor_loss(batch)
+        logged |= {"critic_loss": critic_loss, "ent_coef": batch.ent_coef}
         if self.log_ent_coef is not None:
-            losses["ent_coef_loss"], _ = self.minimize_ent_coef_loss(losses["log_prob"])
+            logged["ent_coef_loss"], _ = self.minimize_ent_coef_loss(logged["log_prob"])
         if gradient_step % self.target_update_interval == 0:
             self.update_targets()
-        return losses, errors
+        return logged, errors
 
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the noise of actions and next actions, and the entropy coefficient."""
@@ -101,11 +99,6 @@ class SACBase(ActorCritic):
         # Not `amin`, which divides the gradient among equal values. Compiled code would repeat this division for every
         # weight of the last layer.
         return values.min(dim=0).values
-
-    def update_targets(self) -> None:
-        """Move the target critics towards the critics, and copy running statistics of BatchNorm layers (SB3 #996)."""
-        super().update_targets()
-        polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
 
     def action_and_log_prob(self, obs: PyTorchObs, noise: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actor's actions for the given noise, in (-1, 1), and their log-probabilities (batch, 1)."""

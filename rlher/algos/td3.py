@@ -9,7 +9,6 @@ from stable_baselines3.common.utils import FloatSchedule
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import polyak_update
 from rlher.algos.schedules import make_schedule
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
@@ -24,9 +23,6 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         noise hides which actions are precise.
     """
 
-    actor_params: list[th.nn.Parameter]
-    target_actor_params: list[th.nn.Parameter]
-
     def __init__(
         self, *args: Any, action_l2: float = 0.0, target_policy_noise_schedule: str = "constant", **kwargs: Any
     ) -> None:
@@ -34,10 +30,8 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         super().__init__(*args, **kwargs)
 
     def setup_update(self) -> None:
-        """Set the actors' parameters and the schedule of the noise in the target actions, too."""
+        """Set the schedule of the noise in the target actions, too."""
         super().setup_update()
-        self.actor_params = list(self.actor.parameters())
-        self.target_actor_params = list(self.actor_target.parameters())
         name = self.target_policy_noise_schedule
         schedule = make_schedule(name, self.target_policy_noise, key="algo.target_policy_noise_schedule")
         self.target_policy_noise_fn = FloatSchedule(schedule)
@@ -45,11 +39,11 @@ class TD3(ActorCritic, stable_baselines3.TD3):
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
         critic_loss, errors = self.minimize_critic_loss(batch)
-        losses = {"critic_loss": critic_loss}
+        logged = {"critic_loss": critic_loss}
         if self._n_updates % self.policy_delay == 0:
-            losses |= self.minimize_actor_loss(batch)[1]
+            logged |= self.minimize_actor_loss(batch)[1]
             self.update_targets()
-        return losses, errors
+        return logged, errors
 
     def make_batch(self, samples: HerReplayBufferSamples) -> UpdateBatch:
         """Return a batch with the smoothing noise of the target actions."""
@@ -82,18 +76,14 @@ class TD3(ActorCritic, stable_baselines3.TD3):
         """Return the first critic's value."""
         return values[0]
 
-    def update_targets(self) -> None:
-        """Move the target critics and the target actor towards their networks."""
-        super().update_targets()
-        polyak_update(self.actor_params, self.target_actor_params, self.tau)
-        # Running statistics of BatchNorm layers are copied (SB3 #996).
-        polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
-        polyak_update(self.actor_batch_norm_stats, self.actor_batch_norm_stats_target, 1.0)
+    def target_networks(self) -> list[tuple[th.nn.Module, th.nn.Module]]:
+        """Return critics and actor with their target networks."""
+        return [*super().target_networks(), (self.actor, self.actor_target)]
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Clone demonstrations, and give the target actor the same weights."""
         super().pretrain(updates, batch_size)
-        polyak_update(self.actor_params, self.target_actor_params, 1.0)
+        self.actor_target.load_state_dict(self.actor.state_dict())
 
     def act(self, obs: PyTorchObs, deterministic: bool) -> th.Tensor:
         """Return the actor's action."""

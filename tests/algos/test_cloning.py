@@ -38,7 +38,7 @@ def actor_loss(model, batch) -> tuple[float, float]:
 def cloning_distance(model) -> float:
     """Return the mean squared distance of the actor's actions from those of the demonstrations."""
     samples = model.replay_buffer.sample_demonstrations(256)
-    return float(model._squared_distances(model.join_obs(samples.observations), samples.actions)[0].detach().mean())
+    return float(model.bc_loss(model.join_obs(samples.observations), samples.actions, q_filter=False).detach())
 
 
 @pytest.mark.parametrize("name", NAMES)
