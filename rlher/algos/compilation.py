@@ -16,21 +16,20 @@ def compile_with_fallback(function: Callable) -> Callable:
 
     :param function: function without in-place changes, so that it can be called again after a failure.
     """
-    compiled: Callable | None = None
-    has_failed = False
+    used: Callable | None = None
 
     def call(*args: Any) -> Any:
-        nonlocal compiled, has_failed
-        if has_failed:
-            return function(*args)
+        nonlocal used
         try:
-            compiled = compiled or _compile(function)
-            return compiled(*args)
+            used = used or _compile(function)
+            return used(*args)
         except Exception as error:  # of compiler, linker or torch; `function` raises its own error below
+            if used is function:
+                raise
             reason = describe_error(error)
         # This call is outside of `except`, so that the failed call's tensors are freed first.
         result = function(*args)
-        has_failed = True
+        used = function
         warn(f"losses are not compiled ({reason}).")
         return result
 

@@ -38,8 +38,9 @@ def find_joined_keys(policy: BasePolicy) -> list[str] | None:
     If there is a normalizer, it must normalise all of them; otherwise the result is None.
     """
     networks = [part for part in policy.children() if isinstance(part, BaseModel)]
-    found = [(type(network.features_extractor), _joined_keys_of(network)) for network in networks]
-    return found[0][1] if found.count(found[0]) == len(found) else None
+    first, *others = [(type(network.features_extractor), _joined_keys_of(network)) for network in networks]
+    _, keys = first
+    return keys if all(other == first for other in others) else None
 
 
 def _joined_keys_of(network: BaseModel) -> list[str] | None:

@@ -12,6 +12,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs
@@ -195,7 +196,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         num_collected_steps = num_collected_episodes = 0
         callback.on_rollout_start()
         while should_collect_more_steps(self.train_freq, num_collected_steps, num_collected_episodes):
-            actions, buffer_actions = self._sample_action()
+            actions, buffer_actions = self._sample_action(self.learning_starts, self.action_noise, self.n_envs)
             try:
                 self.env.step_async(actions)
                 self._do_due_updates()
@@ -273,29 +274,22 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
     # ------------------------------------------------------------------------------------------------- acting
 
-    def _sample_action(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Choose actions as Stable-Baselines3 does, some for a relay sub-goal, and replace some by random ones.
 
         :return: (n_envs, …) actions, and the same actions as the buffer stores them: of a ``Box``, scaled to [-1, 1].
         """
         obs: Any = self._last_obs
         if self.relay_probability > 0:  # only for choosing actions; the buffer stores the task's goals
-            obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
-        warm_up = self.num_timesteps < self.learning_starts
-        if warm_up:
-            actions = np.array([self.action_space.sample() for _ in range(self.n_envs)])
-        else:
-            actions, _ = self.predict(obs)
-        if not isinstance(self.action_space, spaces.Box):
-            self.random_actions.replace(actions, warm_up)
-            return actions, actions
-        scaled = self.policy.scale_action(actions)
-        if self.action_noise is not None:
-            scaled = np.clip(scaled + self.action_noise(), -1, 1)
-        actions = self.policy.unscale_action(scaled)
-        for env_idx in self.random_actions.replace(actions, warm_up):
-            scaled[env_idx] = self.policy.scale_action(actions[env_idx])
-        return actions, scaled
+            self._last_obs = sample_relay_goals(obs, self.relay_probability, self.relay_distance)
+        actions, buffer_actions = super()._sample_action(learning_starts, action_noise, n_envs)
+        self._last_obs = obs
+        replaced = self.random_actions.replace(actions, warm_up=self.num_timesteps < learning_starts)
+        if replaced and isinstance(self.action_space, spaces.Box):  # otherwise both are one array
+            buffer_actions[replaced] = self.policy.scale_action(actions[replaced])
+        return actions, buffer_actions
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
