@@ -35,14 +35,14 @@ MAX_EVAL_WORKERS = 8
 """Most evaluation processes by default; each takes some hundred megabytes."""
 
 
-def resolve_auto_values(config: RunConfig, from_checkpoint: bool = False) -> RunConfig:
+def resolve_auto_values(config: RunConfig, is_resumed: bool = False) -> RunConfig:
     """Return a config in which the values that are ``auto`` or null are resolved.
 
     :param config: its environment is probed already.
-    :param from_checkpoint: the run continues from a checkpoint, with the ``learning_starts`` that it began with.
+    :param is_resumed: the run continues from a checkpoint, with the ``learning_starts`` that it began with.
     """
     algo = config.algo
-    if not from_checkpoint:
+    if not is_resumed:
         algo = replace(algo, learning_starts=_learning_starts(config))
     if algo.gradient_steps is None:  # with SB3's default of 1, more environments mean fewer updates (SB3 #704)
         algo = replace(algo, gradient_steps=algo.train_freq * config.n_envs)

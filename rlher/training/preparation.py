@@ -36,7 +36,6 @@ class TrainingSetup:
     :param notes: what is printed before training, a line each.
     :param callbacks: the user's, from the key ``callbacks``.
     :param start_time: monotonic time at which it was started.
-    :param checkpoint: what the run continues from.
     """
 
     config: RunConfig
@@ -44,14 +43,13 @@ class TrainingSetup:
     notes: list[str]
     callbacks: list[BaseCallback]
     start_time: float
-    checkpoint: Path | None
 
 
 @contextmanager
-def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[TrainingSetup]:
+def prepare(config: RunConfig, is_resumed: bool = False) -> Iterator[TrainingSetup]:
     """Check a config and build its environments and model, which are closed when the block ends. Write nothing.
 
-    :param checkpoint: loaded next by the trainer. It replaces the model of ``init_from`` and holds the demonstrations,
+    :param is_resumed: a checkpoint will be loaded. It replaces the model of ``init_from`` and holds the demonstrations,
         so neither is read. The properties of the environment stay those that the run began with.
     :raises UserError: the config cannot be trained.
     """
@@ -59,15 +57,15 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
     working_folder = Path.cwd()
     require_usable_device(config.device)
     require_tracker(config.logger)
-    initial = _initial_model_path(config) if config.init_from and checkpoint is None else None
+    initial = _initial_model_path(config) if config.init_from and not is_resumed else None
     callbacks = [instantiate("callbacks", entry, BaseCallback) for entry in config.callbacks]
 
     checked = check_or_raise(config.env)
-    if checkpoint is None:
+    if not is_resumed:
         config = replace(config, env=checked.config)
-    config = resolve_auto_values(config, checkpoint is not None)
+    config = resolve_auto_values(config, is_resumed)
 
-    build = partial(make_vec_env, config.env, config.n_envs, vec_env=config.vec_env)
+    build = partial(make_vec_env, config.env, config.n_envs, vec_env_type=config.vec_env)
     rebuildable = RebuildableVecEnv(build, config.seed, config.env.max_restarts, config.checkpoint.freq is not None)
     with torch_threads(config.threads or 1), _flushed_denormals(), closing(rebuildable) as envs:
         require_supported_actions(config.algo.name, envs.action_space)
@@ -77,9 +75,9 @@ def prepare(config: RunConfig, checkpoint: Path | None = None) -> Iterator[Train
             model_file.load_parameters(initial, model)
         warnings = [finding.message for finding in checked.findings if finding.level == "warning"]
         notes = [*warnings, *_model_notes(config, model)]
-        if config.demos.path is not None and checkpoint is None:
+        if config.demos.path is not None and not is_resumed:
             notes.append(load_demonstrations(config, model))
-        yield TrainingSetup(config, model, notes, callbacks, start_time, checkpoint)
+        yield TrainingSetup(config, model, notes, callbacks, start_time)
 
 
 @contextmanager

@@ -79,10 +79,10 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
             start_note = "no checkpoint; training starts from step 0"
         _require_allowed_changes(recorded, new_config, checkpoint)
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint)
-        with prepare(new_config, checkpoint) as setup:
+        with prepare(new_config, is_resumed=checkpoint is not None) as setup:
             run = TrainingRun(folder, setup.config)
             print_header(run, [start_note, *setup.notes])  # the actions of the checkpoint may take a minute
-            trainer = Trainer(run, setup)
+            trainer = Trainer(run, setup, checkpoint)
             # Nothing is written before, because this may fail.
             _record_resume(run, done, command_line)
             return run, trainer.train()

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing, suppress
+from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -29,12 +30,19 @@ class Trainer:
 
     :param run: the run, whose folder the caller has locked.
     :param setup: result of :func:`~rlher.training.preparation.prepare`, which the caller closes.
+    :param checkpoint: what the run continues from, None if it starts from step 0.
     :param should_stop: see :func:`~rlher.training.train_run.train_run`.
     :raises UserError: the checkpoint cannot be loaded, or the tracker cannot be built.
     :raises RunError: an environment failed while the actions of a checkpoint were repeated.
     """
 
-    def __init__(self, run: TrainingRun, setup: TrainingSetup, should_stop: ShouldStop | None = None) -> None:
+    def __init__(
+        self,
+        run: TrainingRun,
+        setup: TrainingSetup,
+        checkpoint: Path | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> None:
         self.run = run
         self.config = run.config
         self.model = setup.model
@@ -42,9 +50,10 @@ class Trainer:
         self.interrupt_request = InterruptRequest()
         self.evaluator = Evaluator(run, setup.model, setup.start_time, should_stop)
         self.checkpointer = Checkpointer(run, setup.model, self.evaluator)
-        self.setup = setup
-        if setup.checkpoint is not None:
-            self.checkpointer.restore(setup.checkpoint)
+        self.user_callbacks = setup.callbacks
+        self.is_resumed = checkpoint is not None
+        if checkpoint is not None:
+            self.checkpointer.restore(checkpoint)
         # After `restore`, only code that preserves the random number generators may run; the tracker preserves them.
         self.tracker = TrackerWriter(run)
         self._has_final_evaluation = should_stop is None
@@ -87,7 +96,7 @@ class Trainer:
         for path in [*self.run.folder.glob("models/*"), *self.run.folder.glob("clips/*")]:
             if path.stem.isdecimal() and int(path.stem) > self.model.num_timesteps:
                 path.unlink()
-        if self.setup.checkpoint is None:
+        if not self.is_resumed:
             self.run.model_path("last").unlink(missing_ok=True)
         (self.run.folder / RESULT_FILE).unlink(missing_ok=True)
 
@@ -101,7 +110,7 @@ class Trainer:
         progress_bar = TrainingProgress(self.model, config.total_timesteps, self.evaluator, config.progress)
         with closing(logger), progress_bar as progress:
             try:
-                if config.demos.pretrain_updates and self.setup.checkpoint is None:
+                if config.demos.pretrain_updates and not self.is_resumed:
                     pretrain(self.model, config, progress, self.interrupt_request)  # type: ignore[arg-type]
                     self.evaluator.start()
                 self.model.learn(
@@ -109,7 +118,7 @@ class Trainer:
                     callback=[
                         TrainerCallback(self, progress),
                         DiagnosticsCallback(),
-                        *self.setup.callbacks,
+                        *self.user_callbacks,
                     ],
                     log_interval=max(LOG_INTERVAL, config.n_envs),  # at most one row per step
                     reset_num_timesteps=False,

@@ -46,7 +46,7 @@ def test_a_plain_zip_of_sb3_is_a_starting_point(tmp_path: Path) -> None:
 
 def test_a_resumed_run_keeps_the_properties_of_its_environment() -> None:
     config = learnt_features_config()
-    with prepare(config, checkpoint=Path("checkpoint")) as setup:
+    with prepare(config, is_resumed=True) as setup:
         assert setup.config.env == config.env
 
 
