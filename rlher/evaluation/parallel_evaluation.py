@@ -105,34 +105,39 @@ class EvaluationPool:
             close_workers(list(self._workers.values()))
 
     def _play(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
-        """Play a chunk of episodes in the worker of this thread, or in one that replaces it."""
-        env = self._config.env
-        limit = RestartLimit(env.max_restarts)
+        """Play a chunk of episodes.
+
+        If their worker is lost, they are played one by one, so that each has all of ``env.max_restarts``.
+        """
+        limit = RestartLimit(self._config.env.max_restarts)
         while True:
             try:
-                worker = self._worker()
-                if self._is_closed:  # then `close` may have missed a worker that has just been started
-                    raise CancelledError
-                worker.send("play", model_content, seeds)
-                # The environment is built before the first step.
-                episodes: list[Episode] = worker.receive(env.step_timeout, extra_timeout=BUILD_TIMEOUT)
-                return episodes
+                return self._play_in_worker(model_content, seeds)
             except WorkerLost as lost:
-                self._workers.pop(threading.get_ident()).kill()
                 if self._is_closed:
                     raise
                 limit.count_restart(lost, f" in an episode of the seeds {seeds[0]} to {seeds[-1]}")
-                if len(seeds) > 1:  # one by one, so that each episode has all of `env.max_restarts`
-                    return [episode for seed in seeds for episode in self._play(model_content, [seed])]
+            if len(seeds) > 1:
+                return [episode for seed in seeds for episode in self._play(model_content, [seed])]
 
-    def _worker(self) -> Worker:
-        """Return the worker of this thread, a new one if it has none.
+    def _play_in_worker(self, model_content: bytes, seeds: Sequence[int]) -> list[Episode]:
+        """Play episodes in the worker of this thread, a new one if it has none.
 
-        :raises WorkerLost: the new one died.
+        :raises WorkerLost: the worker died or hung; the thread has none any more.
         """
-        thread = threading.get_ident()
-        if thread not in self._workers:
-            name = f"{self._config.env.id}: the process of the evaluation"
-            self._workers[thread] = Worker(partial(EvaluationService, self._config), name)
-            self._workers[thread].receive(BUILD_TIMEOUT)
-        return self._workers[thread]
+        env, thread = self._config.env, threading.get_ident()
+        try:
+            if thread not in self._workers:
+                build = partial(EvaluationService, self._config)
+                self._workers[thread] = Worker(build, f"{env.id}: the process of the evaluation")
+                self._workers[thread].receive(BUILD_TIMEOUT)
+            worker = self._workers[thread]
+            if self._is_closed:  # then `close` may have missed a worker that has just been started
+                raise CancelledError
+            worker.send("play", model_content, seeds)
+            # The environment is built before the first step.
+            episodes: list[Episode] = worker.receive(env.step_timeout, extra_timeout=BUILD_TIMEOUT)
+            return episodes
+        except WorkerLost:
+            self._workers.pop(thread).kill()
+            raise
