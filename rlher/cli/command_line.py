@@ -14,7 +14,6 @@ from rlher.config.command_configs import split_named_folder
 from rlher.config.compose import compose
 from rlher.config.key import takes_list
 from rlher.config.overrides import (
-    SHORT_KEYS,
     SweepValues,
     groups_first,
     names_in_group,
@@ -131,7 +130,6 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     name, equals, text = word.partition("=")
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
-        key = SHORT_KEYS.get(key, key)
         return {key: parse_value(key, text, command.key_fields.get(key), is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
@@ -159,7 +157,10 @@ def _parser(command: Command) -> _Parser:
         if field.name not in command.groups:
             action = argparse.BooleanOptionalAction if field.type is bool else "store"
             parser.add_argument(flag, dest=field.name, action=action)
-    rl_zoo.add_flags(parser, command.groups)
+    for group in command.groups:
+        parser.add_argument(f"--{group}")
+    if "algo" in command.groups:
+        rl_zoo.add_flags(parser)
     return parser
 
 

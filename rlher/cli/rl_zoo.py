@@ -8,7 +8,7 @@ import argparse
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -66,15 +66,8 @@ def add_command(argv: list[str], commands: Iterable[str]) -> list[str]:
     return argv
 
 
-def add_flags(parser: argparse.ArgumentParser, groups: Sequence[str]) -> None:
-    """Add RL Zoo's flags to the parser of a command. A flag that sets a config key has the key as its ``dest``.
-
-    :param groups: the command's config groups. Each has a flag, such as ``--algo sac``.
-    """
-    for group in groups:
-        parser.add_argument(f"--{group}")
-    if "algo" not in groups:
-        return
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add RL Zoo's flags to the parser of a command. A flag that sets a config key has the key as its ``dest``."""
     parser.add_argument("-n", "--n-timesteps", dest="total_timesteps")
     parser.add_argument("--eval-freq", dest="eval.freq")
     parser.add_argument("--eval-episodes", dest="eval.episodes")

@@ -1,7 +1,6 @@
 """Declaration, listing and validation of config keys. Their values are set in :mod:`rlher.config.assignment`."""
 
 import dataclasses
-import functools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -135,7 +134,10 @@ def flatten_sections(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[s
     """
 
     def is_section(key: str, _: Mapping[str, Any]) -> bool:
-        return is_dataclass(functools.reduce(lambda node, name: getattr(node, name, None), key.split("."), config))
+        node = config
+        for name in key.split("."):
+            node = getattr(node, name, None)
+        return is_dataclass(node)
 
     return flatten(values, is_section)
 

@@ -23,9 +23,6 @@ from rlher.her.strategies import STRATEGIES
 CONFIG_GROUPS = ("algo", "env", "her", "recipe")
 """Keys whose value is the name of a set of values, such as ``algo=sac``, ``--algo sac`` and ``env=FetchReach-v4``."""
 
-SHORT_KEYS = {"demos": "demos.path"}
-"""The key that each short form sets."""
-
 CLASS_IN_MAPPING = re.compile(r"([{,]\s*[\w.]+):(\w+\s*:)")
 """``module:Class:`` in a mapping; Hydra's grammar needs its first colon escaped."""
 
@@ -66,8 +63,8 @@ def groups_first(overrides: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _expand_override(key: str, value: Any) -> dict[str, Any]:
     """Return the config keys and values that an override stands for."""
-    if key in SHORT_KEYS:
-        return {SHORT_KEYS[key]: value}
+    if key == "demos":
+        return {"demos.path": value}
     if key == "recipe":
         return {key: str(value) if value else None}
     if key in CONFIG_GROUPS and (value in (None, "") or isinstance(value, Mapping)):

@@ -9,6 +9,12 @@ from rlher.core.errors import UserError
 OBJECTIVES = {"success": "success rate", "auc": "area under the success curve", "seconds": "seconds saved until 90 %"}
 """What a study maximises, by ``objective``. Each key is a field of :class:`rlher.tuning.scoring.Score`."""
 
+NOT_IN_STUDY = {"seed", "eval.seed", "checkpoint.freq"}
+"""Parameters in which two commands that share a study may differ."""
+
+NOT_IN_RECIPE = NOT_IN_STUDY | {"env.name", "demos.path", "init_from"}
+"""Parameters that the recipe of a search does not hold; the last three name things."""
+
 PASSWORD_KEYS = ("password", "passwd", "sslpassword")
 """Keys in the address of a database whose value is a password."""
 

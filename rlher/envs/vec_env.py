@@ -14,23 +14,23 @@ from rlher.envs.make import make_env
 from rlher.envs.worker_vec_env import WorkerVecEnv
 
 
-def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env: str = "dummy") -> VecEnv:
+def make_vec_env(config: EnvConfig, n_envs: int = 1, seed: int = 0, vec_env_type: str = "dummy") -> VecEnv:
     """Return ``n_envs`` training environments as one ``VecEnv``, each in a Monitor and with its own seed.
 
     Images have their channels first, as policies expect.
 
     :param seed: seed from which the seeds of the environments and of the action space derive.
-    :param vec_env: ``"dummy"`` runs all environments in this process. ``"subproc"`` runs them in worker processes, at
-        most one per core. A further environment in this process then computes the rewards of virtual transitions.
+    :param vec_env_type: ``"dummy"`` runs all environments in this process. ``"subproc"`` runs them in worker processes,
+        at most one per core. A further environment in this process then computes the rewards of virtual transitions.
     :return: a vectorised environment; its ``close`` ends the processes. Its ``reset``, ``step`` and ``env_method``
-        raise RunError if an environment fails; the message does not depend on ``vec_env``. They raise WorkerLost, a
-        subclass of RunError, if a process dies or hangs.
+        raise RunError if an environment fails; the message is that of both types. They raise WorkerLost, a subclass of
+        RunError, if a process dies or hangs.
     :raises UserError: as :func:`rlher.envs.make.make_env`, before any process is started.
     """
     build = partial(make_training_env, config)
     first = build()
     envs: VecEnv
-    if vec_env == "subproc":
+    if vec_env_type == "subproc":
         build_seeds = np.random.SeedSequence(seed).generate_state(n_envs).tolist()
         envs = WorkerVecEnv(build, first, build_seeds, config, available_cores())
     else:

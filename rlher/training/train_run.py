@@ -20,10 +20,6 @@ RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
 JOB_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
 """What the fork server imports for workers that train whole runs."""
 
-SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models")
-"""What the fork server imports for the workers of a search. With the last two, each worker opens its database in 0.1
-instead of 0.5 seconds."""
-
 
 def start_fork_server_for_run(threads: int | None) -> None:
     """Start the fork server if a run with this many torch threads has worker processes."""
@@ -50,7 +46,7 @@ def train_run(
         run = run_folder.create(setup.config, config, command_line)
         with run_folder.locked(run.folder):
             try:
-                trainer = Trainer(run, setup, should_stop)
+                trainer = Trainer(run, setup, should_stop=should_stop)
                 print_header(run, setup.notes)
             except BaseException:  # after Ctrl-C, too: without a result it would look like a run that was killed
                 shutil.rmtree(run.folder, ignore_errors=True)

@@ -19,7 +19,7 @@ from rlher.config.key import param_values, values_by_key
 from rlher.config.overrides import override_words
 from rlher.config.training import RunConfig
 from rlher.config.trust import sign
-from rlher.config.tuning import OBJECTIVES, OptimizeConfig
+from rlher.config.tuning import NOT_IN_RECIPE, OBJECTIVES, OptimizeConfig
 from rlher.core.console import escape_control, output_width, text_table
 from rlher.core.matplotlib_settings import FIGURE_SETTINGS
 from rlher.core.nested import from_dotted_keys
@@ -138,10 +138,6 @@ def _train_command(config: OptimizeConfig, recipe: Path) -> str:
 
 
 # ------------------------------------------------------------------------------------------- best.yaml
-
-
-NOT_IN_RECIPE = {"seed", "eval.seed", "checkpoint.freq", "env.name", "demos.path", "init_from"}
-"""Parameters that a recipe does not hold, because they name places or do not belong to the task."""
 
 
 def recipe_text(config: RunConfig, comments: list[str]) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rlher.config.key import param_values
 from rlher.config.training import RunConfig
-from rlher.config.tuning import OptimizeConfig
+from rlher.config.tuning import NOT_IN_STUDY, OptimizeConfig
 from rlher.core.console import print_note
 from rlher.core.errors import RunError, UserError
 from rlher.core.signals import interrupt_on_stop_signals
@@ -30,9 +30,6 @@ from rlher.tuning.study_storage import open_storage, open_study, storage_error
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_source import TrialSource
 from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
-
-NOT_IN_STUDY = {"seed", "eval.seed", "checkpoint.freq"}
-"""Parameters in which two commands that share a study may differ."""
 
 
 def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:

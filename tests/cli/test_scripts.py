@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 @pytest.mark.parametrize(
     "command",
     [
-        ("bench_train.py", "--only", "dqn", "--rounds", "1", "--capacity", "3000", "--eager"),
+        ("bench_train.py", "--only", "dqn", "--rounds", "1", "--capacity", "3000", "--eager", "--threads", "1"),
         ("bench_buffer.py", "--repeats", "1", "--capacities", "2000", "--skip-memory"),
         ("bench_run.py", "--only", "first_step", "--rounds", "1", "--scale", "0.03", "--contenders", "plain SB3"),
     ],

@@ -11,10 +11,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from rlher.cli.commands import SEARCH_MODULES
 from rlher.core import workers
 from rlher.core.errors import DamagedFile, RunError, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
-from rlher.training.train_run import SEARCH_MODULES
 
 
 def test_the_fork_server_imports_modules_that_exist() -> None:

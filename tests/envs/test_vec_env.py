@@ -90,7 +90,7 @@ def test_workers_draw_different_numbers_from_global_generators_and_repeat_them()
     """All workers are forks of one process, with one state of the global generators."""
 
     def goals(seed: int) -> list[np.ndarray]:
-        envs = make_vec_env(hostile("GlobalGenerator", max_episode_steps=2), 2, seed, vec_env="subproc")
+        envs = make_vec_env(hostile("GlobalGenerator", max_episode_steps=2), 2, seed, vec_env_type="subproc")
         drawn = [envs.reset()["desired_goal"].ravel()]
         drawn += [envs.step(np.zeros((2, 1)))[0]["desired_goal"].ravel() for _ in range(4)]
         drawn.append(np.array(envs.get_attr("offset")))

@@ -43,7 +43,7 @@ def rebuildable() -> Iterator[Callable[..., RebuildableVecEnv]]:
     with ExitStack() as stack:
 
         def make(config: EnvConfig, n_envs: int = 2, seed: int = 0) -> RebuildableVecEnv:
-            build = partial(make_vec_env, config, n_envs, vec_env="subproc")
+            build = partial(make_vec_env, config, n_envs, vec_env_type="subproc")
             envs = stack.enter_context(closing(RebuildableVecEnv(build, seed, config.max_restarts)))
             envs.reset()
             return envs
@@ -95,7 +95,7 @@ def test_a_step_timeout_is_the_limit_of_one_environment(group, tmp_path, monkeyp
 def test_workers_that_cannot_build_their_environment_are_a_fault_and_all_end(tmp_path):
     before = set(multiprocessing.active_children())
     with pytest.raises(RunError, match="exit status 7"):
-        make_vec_env(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env="subproc")
+        make_vec_env(failing_worker("exit", tmp_path, times=100, where="init"), 2, vec_env_type="subproc")
     assert set(multiprocessing.active_children()) <= before
 
 
