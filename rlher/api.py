@@ -52,7 +52,7 @@ class Run:
     :param choice: keys that choose its agent and the model.
     """
 
-    def __init__(self, run: run_folder.TrainingRun, choice: PlayConfig) -> None:
+    def __init__(self, run: run_folder.RunFolder, choice: PlayConfig) -> None:
         self._run = run
         self._choice = choice
 
@@ -446,7 +446,7 @@ def _overrides(keys: Mapping[str, Any]) -> dict[str, Any]:
     return dict(flatten_sections(RunConfig(), to_plain_value(keys)))
 
 
-def _print_result(run: run_folder.TrainingRun, result: RunResult) -> None:
+def _print_result(run: run_folder.RunFolder, result: RunResult) -> None:
     """Print the result of a finished run on stderr, unless ``progress=False``."""
     if run.config.progress:
         for line in final_lines(run, result):

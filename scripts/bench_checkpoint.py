@@ -26,7 +26,7 @@ from rlher.config.training import HerConfig, RunConfig
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.envs.vec_env import make_vec_env
 from rlher.run.build_model import build_model
-from rlher.run.run_folder import TrainingRun
+from rlher.run.run_folder import RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.evaluator import Evaluator
 
@@ -60,7 +60,7 @@ def pause(transitions: int, priority: str) -> dict:
     config = RunConfig(algo=algo, env=env, her=HerConfig(priority=priority), device="cpu")
     model = build_model(config, envs)
     with tempfile.TemporaryDirectory() as folder:
-        run = TrainingRun(Path(folder), config)
+        run = RunFolder(Path(folder), config)
         checkpointer = Checkpointer(run, model, Evaluator(run, model, time.monotonic()))
         model._setup_learn(1)
         buffer = model.replay_buffer

@@ -13,13 +13,13 @@ from rlher.core.reading import open_zip, read_tensors
 from rlher.core.writing import atomic_write
 from rlher.run import lookup
 from rlher.run.model_file import ACTING_PREFIXES, POLICY, read_timesteps
-from rlher.run.run_folder import MODEL_FILES, TrainingRun
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 ROOT = Path(__file__).parents[1]
 FILES = ("config.yaml", "command.txt", "meta.json", "evaluations.csv", "result.json")
 
 
-def publish(run: TrainingRun, destination: Path) -> None:
+def publish(run: RunFolder, destination: Path) -> None:
     """Copy a run's best model, its policy alone, and the files that say how it was made.
 
     :raises UserError: the run has no best model, or it cannot be read.

@@ -31,11 +31,8 @@ class KeyRules:
     :param positional: words without a flag set the key, such as the run folder of ``rlher enjoy <run>``.
     :param names_code: how the value may name the user's own code, see :mod:`rlher.core.user_code`. With
         ``"module:name"``, a text without a colon is one of rlher's names. With ``"any"``, any text may name code.
-    :param pooled: runs of one group, whose mean is one learning curve, may differ in the parameter.
+    :param may_differ_in_group: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
-    :param receiver: what receives the value of an ``algo.`` key. The algorithm's ``"constructor"`` (the default) and
-        its ``"policy"`` take it as the argument of the same name. With ``"builder"``, :mod:`rlher.run.build_model`
-        makes an argument of another name from the value.
     """
 
     help: str = ""
@@ -46,9 +43,8 @@ class KeyRules:
     choices: tuple[str, ...] = ()
     positional: bool = False
     names_code: Literal["", "module:name", "any"] = ""
-    pooled: bool = False
+    may_differ_in_group: bool = False
     changeable_on_resume: bool = False
-    receiver: Literal["constructor", "policy", "builder"] = "constructor"
 
 
 def setting(default: Any, help: str, **options: Any) -> Any:

@@ -42,13 +42,17 @@ class EvalConfig:
     """Evaluation during and after training. It does not change what is learnt."""
 
     freq: int | None = param(
-        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, pooled=True
+        None, f"steps between evaluations; null: {DEFAULT_N_EVALUATIONS} in a run", low=1, may_differ_in_group=True
     )
-    episodes: int = param(20, "episodes per evaluation", low=1, pooled=True)
+    episodes: int = param(20, "episodes per evaluation", low=1, may_differ_in_group=True)
     final_episodes: int = param(
-        100, "episodes of the final evaluation, on other seeds", low=1, pooled=True, changeable_on_resume=True
+        100,
+        "episodes of the final evaluation, on other seeds",
+        low=1,
+        may_differ_in_group=True,
+        changeable_on_resume=True,
     )
-    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, pooled=True)
+    seed: int = param(10_000, "first evaluation seed", low=0, high=MAX_SEED, may_differ_in_group=True)
     workers: int | None = setting(None, "processes that evaluate; 0: training waits; null: by free cores", low=0)
     keep_models: bool = setting(False, "keep the model of every evaluation, as models/<steps>.zip")
 
@@ -62,7 +66,7 @@ class EvalConfig:
 class CheckpointConfig:
     """Checkpoints, from which a killed or stopped run resumes."""
 
-    freq: int | None = param(10_000, "steps between checkpoints; null: no checkpoints", low=1, pooled=True)
+    freq: int | None = param(10_000, "steps between checkpoints; null: no checkpoints", low=1, may_differ_in_group=True)
     minutes: float | None = setting(10.0, "minutes between checkpoints that truncate nothing; null: none", low=0)
 
 
@@ -75,13 +79,13 @@ class RunConfig:
     her: HerConfig = field(default_factory=HerConfig)
     demos: DemosConfig = field(default_factory=DemosConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, pooled=True)
+    seed: int = param(0, "seed of all random numbers", low=0, high=MAX_SEED, may_differ_in_group=True)
     total_timesteps: int = param(
         100_000,
         "steps, summed over all environments; 0: learn from demonstrations alone",
         low=0,
         high=MAX_STEPS,
-        pooled=True,
+        may_differ_in_group=True,
         changeable_on_resume=True,
     )
     n_envs: int = param(1, "number of environments", low=1, high=10_000)

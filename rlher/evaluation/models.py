@@ -25,7 +25,7 @@ from rlher.evaluation.metrics import Episode, summarize
 from rlher.evaluation.rollout import OnStep, Policy, play_episodes, track_episodes
 from rlher.run import lookup, model_file
 from rlher.run.build_model import build_inference_model, require_supported_actions, require_usable_device
-from rlher.run.run_folder import MODEL_FILES, TrainingRun
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 
 def load_model(config: RunConfig, file: Path | BytesIO, env: gym.Env, device: str = "cpu") -> OffPolicyAlgorithm:
@@ -79,13 +79,13 @@ class SavedModel:
 
     :param run: run folder of the run or of the pretrained agent.
     :param model_name: ``"best"``, ``"last"`` or a number of steps; the result of
-        :meth:`TrainingRun.resolve_model_name`.
+        :meth:`RunFolder.resolve_model_name`.
     :param pretrained_name: name of a pretrained agent, None for a run.
     :param deterministic: whether to use deterministic actions; otherwise they are sampled.
     :param device: torch device of the model.
     """
 
-    run: TrainingRun
+    run: RunFolder
     model_name: str
     pretrained_name: str | None = None
     deterministic: bool = True

@@ -43,7 +43,7 @@ from rlher.export.model_card import LIBRARIES, model_card
 from rlher.export.onnx_policy import load_onnx, write_onnx
 from rlher.run import lookup, model_file
 from rlher.run.build_model import constructor_arguments
-from rlher.run.run_folder import TrainingRun, read_result, safe_name
+from rlher.run.run_folder import RunFolder, read_result, safe_name
 
 COPIED_MODULES = (play, observation_normalizer, bit_flipping, wrappers, relay)
 """Modules that an agent may need, copied into the folder. They import nothing of rlher."""
@@ -103,7 +103,7 @@ def _replace_export(chosen: SavedModel, config: ExportConfig) -> tuple[Path, lis
     return display_path(folder), files
 
 
-def _base_name(run: TrainingRun) -> str:
+def _base_name(run: RunFolder) -> str:
     env = run.config.env
     return f"{run.config.algo.name}-{safe_name(env.label)[:100]}"  # a file system limits names
 

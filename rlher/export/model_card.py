@@ -11,7 +11,7 @@ from rlher.core.errors import as_read_error
 from rlher.core.nested import from_dotted_keys
 from rlher.core.reading import dump_yaml
 from rlher.evaluation.metrics import format_cells
-from rlher.run.run_folder import METADATA_FILE, TrainingRun, read_commands, read_metadata
+from rlher.run.run_folder import METADATA_FILE, RunFolder, read_commands, read_metadata
 
 MAX_TEXT_LENGTH = 500
 """Characters of text from the run folder within a sentence."""
@@ -20,7 +20,7 @@ LIBRARIES = {"stable_baselines3": "Stable-Baselines3", "sb3_contrib": "sb3-contr
 
 
 def model_card(
-    run: TrainingRun,
+    run: RunFolder,
     model: BaseAlgorithm,
     files: dict[str, str | None],
     measured: dict[str, Any],
@@ -68,7 +68,7 @@ def fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _versions(run: TrainingRun) -> str:
+def _versions(run: RunFolder) -> str:
     """Return the versions from ``meta.json``."""
     meta = read_metadata(run.folder)
     with as_read_error(run.folder / METADATA_FILE):

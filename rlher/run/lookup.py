@@ -11,13 +11,13 @@ from rlher.config.trust import require_trusted_code
 from rlher.core.errors import UserError, did_you_mean
 from rlher.run import run_folder
 from rlher.run.result import Status
-from rlher.run.run_folder import CONFIG_FILE, METADATA_FILE, MODEL_FILES, TrainingRun
+from rlher.run.run_folder import CONFIG_FILE, METADATA_FILE, MODEL_FILES, RunFolder
 
 PRETRAINED_AGENTS = Path(__file__).parents[1] / "pretrained_agents"
 """Folder of the pretrained agents, by name: run folders with the weights of the policy alone."""
 
 
-def open_run(run: str | None, logs: str, trust_code: bool = False) -> TrainingRun:
+def open_run(run: str | None, logs: str, trust_code: bool = False) -> RunFolder:
     """Open a run folder.
 
     :param run: a folder, the name of an environment (for its newest run), or None for the newest run under ``logs``.
@@ -39,14 +39,14 @@ def open_run(run: str | None, logs: str, trust_code: bool = False) -> TrainingRu
         hint = f"; {near} is one" if near else ""
         raise UserError(f"there is no run folder {folder}, because it has no {CONFIG_FILE}{hint}.") from None
     require_trusted_code(folder / CONFIG_FILE, values_by_key(config), trust_code)
-    return TrainingRun(folder, config)
+    return RunFolder(folder, config)
 
 
-def find_run_and_model(config: ModelChoiceConfig, agent: str | None = None) -> tuple[TrainingRun, str]:
+def find_run_and_model(config: ModelChoiceConfig, agent: str | None = None) -> tuple[RunFolder, str]:
     """Return the run folder and the model that the keys ``run`` and ``model`` name.
 
     :param agent: name of a pretrained agent, in place of ``run``.
-    :return: the run folder, and the model as :meth:`TrainingRun.resolve_model_name` returns it.
+    :return: the run folder, and the model as :meth:`RunFolder.resolve_model_name` returns it.
     :raises UserError: there is no such run, agent or model, or the config names code that is not trusted.
     """
     name = str(pretrained_agent_folder(agent)) if agent else config.run

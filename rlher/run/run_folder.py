@@ -42,8 +42,8 @@ MODEL_FILES = {"best": "best_model.zip", "last": "last_model.zip"}
 """Model files by the values of ``model=``."""
 
 
-class TrainingRun:
-    """A training run: its folder and its config.
+class RunFolder:
+    """The folder of a training run, and the run's config.
 
     :param folder: path of the folder. It is made absolute, because an environment may change the current folder.
     """
@@ -140,7 +140,7 @@ def read_commands(folder: Path) -> str:
     return read_text_or_empty(folder / COMMAND_FILE)
 
 
-def create(resolved: RunConfig, config: RunConfig, command_line: str) -> TrainingRun:
+def create(resolved: RunConfig, config: RunConfig, command_line: str) -> RunFolder:
     """Create the folder of a new run with ``config.yaml``, ``command.txt`` and ``meta.json``.
 
     The number of the run is the highest number in use plus one. Runs that start at the same time get different numbers.
@@ -155,7 +155,7 @@ def create(resolved: RunConfig, config: RunConfig, command_line: str) -> Trainin
     with as_write_error(parent):
         parent.mkdir(parents=True, exist_ok=True)
         folder = _make_numbered_folder(parent, safe_name(resolved.env.label))
-        run = TrainingRun(folder, resolved)
+        run = RunFolder(folder, resolved)
         write_text(folder / COMMAND_FILE, command_line + "\n")
         write_json(folder / METADATA_FILE, describe_run(resolved, param_values(config)))
         # Write the config last: once it exists, `rlher resume` in another terminal finds the run. The caller locks the

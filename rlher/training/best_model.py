@@ -11,7 +11,7 @@ from rlher.envs.make import make_env
 from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.evaluation.models import SavedModel
 from rlher.evaluation.rollout import play_episodes
-from rlher.run.run_folder import TrainingRun
+from rlher.run.run_folder import RunFolder
 
 CLIP_EPISODES = 2
 """Episodes of a clip: the first ones of the evaluation that found the model."""
@@ -28,7 +28,7 @@ class BestModel:
     :ivar content: content of the model's file; None before the first evaluation.
     """
 
-    def __init__(self, run: TrainingRun) -> None:
+    def __init__(self, run: RunFolder) -> None:
         self.content: bytes | None = None
         self._run = run
         self._records_clips = run.config.record

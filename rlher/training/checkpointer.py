@@ -27,7 +27,7 @@ from rlher.core.reading import open_arrays, require_regular_file
 from rlher.core.rng import get_rng_state, set_rng_state
 from rlher.envs.rebuildable_vec_env import RebuildableVecEnv
 from rlher.run import model_file
-from rlher.run.run_folder import CHECKPOINTS_FOLDER, TrainingRun
+from rlher.run.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from rlher.training import checkpoint_folder
 from rlher.training.checkpoint_folder import BEST_MODEL_FILE, BUFFER_FILE, ENV_ACTIONS_FILE, MODEL_FILE, STATE_FILE
 from rlher.training.evaluator import Evaluator
@@ -49,7 +49,7 @@ class Checkpointer:
     :param evaluator: its rows and its best model are a part of a checkpoint.
     """
 
-    def __init__(self, run: TrainingRun, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
+    def __init__(self, run: RunFolder, model: OffPolicyAlgorithm, evaluator: Evaluator) -> None:
         self._run = run
         self._parent = run.folder / CHECKPOINTS_FOLDER
         """Folder of the checkpoints."""

@@ -12,7 +12,7 @@ from rlher.evaluation.metrics import METRICS
 from rlher.evaluation.parallel_evaluation import EvaluationPool, RunningEvaluation
 from rlher.run import model_file
 from rlher.run.result import ShouldStop
-from rlher.run.run_folder import TrainingRun
+from rlher.run.run_folder import RunFolder
 from rlher.training.best_model import BestModel, best_row
 
 
@@ -34,7 +34,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, run: TrainingRun, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
+        self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
     ) -> None:
         self.rows: EvaluationRows = []
         self._best_model = BestModel(run)

@@ -29,7 +29,7 @@ from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object, instantiate
 from rlher.core.writing import atomic_write
 from rlher.run.result import RunResult, Status
-from rlher.run.run_folder import TRAINING_LOG_FILE, TrainingRun, read_metadata
+from rlher.run.run_folder import TRAINING_LOG_FILE, RunFolder, read_metadata
 
 
 def make_logger(folder: Path, tensorboard: bool, rows: int = 0, timesteps: int = 0) -> Logger:
@@ -74,7 +74,7 @@ class WandbTracker:
     With ``WANDB_MODE=offline`` everything stays in the run folder until ``wandb sync``.
     """
 
-    def __init__(self, run: TrainingRun) -> None:
+    def __init__(self, run: RunFolder) -> None:
         import wandb
 
         folder = str(run.folder)
@@ -120,7 +120,7 @@ class TrackerWriter(KVWriter):
     :raises UserError: it cannot be built, or lacks a method.
     """
 
-    def __init__(self, run: TrainingRun) -> None:
+    def __init__(self, run: RunFolder) -> None:
         self._name = name = run.config.logger
         self._tracker: Any = None
         """None if there is no tracker, or if it has failed."""

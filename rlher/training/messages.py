@@ -5,10 +5,10 @@ import shlex
 from rlher.core.console import format_seconds, print_line, print_note
 from rlher.evaluation.metrics import format_summary
 from rlher.run.result import RunResult
-from rlher.run.run_folder import MODEL_FILES, TrainingRun
+from rlher.run.run_folder import MODEL_FILES, RunFolder
 
 
-def print_header(run: TrainingRun, notes: list[str]) -> None:
+def print_header(run: RunFolder, notes: list[str]) -> None:
     """Print what is about to be trained, and the notes on its config, on stderr, unless ``progress=false``."""
     config = run.config
     if not config.progress:
@@ -22,7 +22,7 @@ def print_header(run: TrainingRun, notes: list[str]) -> None:
         print_note(f"  {line}")
 
 
-def print_result(run: TrainingRun, result: RunResult) -> None:
+def print_result(run: RunFolder, result: RunResult) -> None:
     """Print the result of a finished run on stdout, unless it was printed as JSON, and the next command on stderr."""
     if not run.config.json:
         for line in final_lines(run, result):
@@ -31,7 +31,7 @@ def print_result(run: TrainingRun, result: RunResult) -> None:
         print_note(f"watch it: {shlex.join(['rlher', 'enjoy', str(run)])}")
 
 
-def interruption_text(run: TrainingRun) -> str:
+def interruption_text(run: RunFolder) -> str:
     """Return the message of a run that was interrupted: which models it has, and how to go on."""
     evaluate = shlex.join(["rlher", "evaluate", str(run)])
     go_on = f"Resume: `{shlex.join(['rlher', 'resume', str(run)])}`"
@@ -40,13 +40,13 @@ def interruption_text(run: TrainingRun) -> str:
     return f"interrupted; {saved_models_text(run)}. Evaluate: `{evaluate}`. {go_on}."
 
 
-def saved_models_text(run: TrainingRun) -> str:
+def saved_models_text(run: RunFolder) -> str:
     """Return which models a run that did not finish has."""
     saved = " and ".join(name for name in MODEL_FILES.values() if (run.folder / name).exists())
     return f"{saved} saved in {run}" if saved else f"no model was saved in {run}"
 
 
-def final_lines(run: TrainingRun, result: RunResult) -> list[str]:
+def final_lines(run: RunFolder, result: RunResult) -> list[str]:
     """Return the final evaluations of a finished run, the time it took, and where it is, as lines of text."""
     lines = []
     if result.timesteps < run.config.total_timesteps:

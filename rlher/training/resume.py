@@ -21,7 +21,7 @@ from rlher.run.run_folder import (
     COMMAND_FILE,
     CONFIG_FILE,
     METADATA_FILE,
-    TrainingRun,
+    RunFolder,
     read_commands,
     read_metadata,
     read_result,
@@ -51,7 +51,7 @@ def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
     return config
 
 
-def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0) -> tuple[TrainingRun, RunResult]:
+def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0) -> tuple[RunFolder, RunResult]:
     """Continue a run in its folder from its newest checkpoint, or from its beginning if it has none.
 
     :param config: with the run's folder and its own keys, some of them changed; code that it names is trusted.
@@ -67,7 +67,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
 
     folder, new_config = Path(str(config.run)), config.for_run()
     with run_folder.locked(folder, lock_timeout):
-        recorded = TrainingRun(folder, run_folder.read_config(folder))
+        recorded = RunFolder(folder, run_folder.read_config(folder))
         for path in folder.iterdir():
             if not path.is_dir():
                 require_safe_to_write(path)
@@ -80,7 +80,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
         _require_allowed_changes(recorded, new_config, checkpoint)
         _require_steps_left(recorded, new_config.total_timesteps, done, checkpoint)
         with prepare(new_config, is_resumed=checkpoint is not None) as setup:
-            run = TrainingRun(folder, setup.config)
+            run = RunFolder(folder, setup.config)
             print_header(run, [start_note, *setup.notes])  # the actions of the checkpoint may take a minute
             trainer = Trainer(run, setup, checkpoint)
             # Nothing is written before, because this may fail.
@@ -88,7 +88,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
             return run, trainer.train()
 
 
-def _require_allowed_changes(run: TrainingRun, new_config: RunConfig, checkpoint: Path | None) -> None:
+def _require_allowed_changes(run: RunFolder, new_config: RunConfig, checkpoint: Path | None) -> None:
     """Raise UserError if a key that may not change has another value than when the run was trained.
 
     :param new_config: config to train. ``run.config`` is read from ``config.yaml``, which the user may have edited.
@@ -107,7 +107,7 @@ def _require_allowed_changes(run: TrainingRun, new_config: RunConfig, checkpoint
         raise UserError(f"{run} cannot be resumed with {' and '.join(changes)}; {advice}.")
 
 
-def _require_steps_left(run: TrainingRun, total: int, done: int, checkpoint: Path | None) -> None:
+def _require_steps_left(run: RunFolder, total: int, done: int, checkpoint: Path | None) -> None:
     """Raise UserError if no steps are left to do, or a finished run has no checkpoint.
 
     :param total: ``total_timesteps`` with which it is resumed; ``run.config`` has the earlier one.
@@ -128,7 +128,7 @@ def _require_steps_left(run: TrainingRun, total: int, done: int, checkpoint: Pat
         raise UserError(f"{run} is finished and has no checkpoint; start a new run with {run.init_from_override()}.")
 
 
-def _record_resume(run: TrainingRun, done: int, command_line: str) -> None:
+def _record_resume(run: RunFolder, done: int, command_line: str) -> None:
     """Write config, command and time of the resume into the run folder."""
     run.write_config()
     write_text(run.folder / COMMAND_FILE, f"{read_commands(run.folder)}{command_line}\n")

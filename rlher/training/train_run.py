@@ -11,7 +11,7 @@ from rlher.core.machine import available_cores
 from rlher.core.workers import start_fork_server
 from rlher.run import run_folder
 from rlher.run.result import RunResult, ShouldStop
-from rlher.run.run_folder import TrainingRun
+from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
 
 RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
@@ -29,7 +29,7 @@ def start_fork_server_for_run(threads: int | None) -> None:
 
 def train_run(
     config: RunConfig, command_line: str, should_stop: ShouldStop | None = None
-) -> tuple[TrainingRun, RunResult]:
+) -> tuple[RunFolder, RunResult]:
     """Train a new run and write everything into its run folder.
 
     :param command_line: the command line, for the run folder.

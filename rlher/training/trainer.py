@@ -11,7 +11,7 @@ from rlher.core.signals import InterruptRequest
 from rlher.core.writing import write_bytes, write_json
 from rlher.run import model_file
 from rlher.run.result import RunResult, ShouldStop, Status
-from rlher.run.run_folder import RESULT_FILE, TrainingRun
+from rlher.run.run_folder import RESULT_FILE, RunFolder
 from rlher.training.checkpointer import Checkpointer
 from rlher.training.diagnostics import DiagnosticsCallback
 from rlher.training.evaluator import Evaluator, TrainingStopped
@@ -38,7 +38,7 @@ class Trainer:
 
     def __init__(
         self,
-        run: TrainingRun,
+        run: RunFolder,
         setup: TrainingSetup,
         checkpoint: Path | None = None,
         should_stop: ShouldStop | None = None,

@@ -24,7 +24,7 @@ def config(logs: Path, env: EnvConfig | None = None) -> RunConfig:
     return RunConfig(algo=SACConfig(name="sac"), env=env or EnvConfig(id="FetchReach-v4"), logs=str(logs))
 
 
-def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.TrainingRun:
+def new_run(logs: Path, env: EnvConfig | None = None) -> run_folder.RunFolder:
     values = config(logs, env)
     return run_folder.create(values, values, "rlher train")
 

@@ -14,7 +14,7 @@ import yaml
 from rlher.config import trust
 from rlher.config.trust import UntrustedCode
 from rlher.run import lookup
-from rlher.run.run_folder import TrainingRun, read_config
+from rlher.run.run_folder import RunFolder, read_config
 from tests.conftest import TINY
 from tests.support.fuzzing.workspace import TRAIN
 
@@ -139,7 +139,7 @@ def test_a_changed_config_is_not_ones_own(trained: Path, tmp_path: Path) -> None
     run.mkdir()
     (run / "config.yaml").write_text(text)
     assert not trust.is_signed(run / "config.yaml"), "it is another folder"
-    TrainingRun(run, read_config(run)).write_config()
+    RunFolder(run, read_config(run)).write_config()
     text = (run / "config.yaml").read_text()
     assert trust.is_signed(run / "config.yaml")
     for changed in (text.replace("modules: []", "modules: [x]"), f"{text}seed: 3\n", f"x: 1\n{text}", text[:-9] + "é"):

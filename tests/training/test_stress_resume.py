@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def test_interrupted_runs_resume_identically() -> None:
     script = Path(__file__).parents[2] / "scripts/stress_resume.py"
     done = subprocess.run(
-        [sys.executable, script, "--minutes", "0.2", "--jobs", "1", "--kinds", "BitFlipping"],
+        [sys.executable, script, "--minutes", "0.3", "--jobs", "1", "--kinds", "BitFlipping"],
         capture_output=True,
         text=True,
         timeout=400,
