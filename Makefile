@@ -17,7 +17,7 @@ test: .venv/ready-dev  ## run the fast tests
 	$(PYTEST) -m "not slow"
 
 test-slow: .venv/ready-dev  ## run the slow tests: kill/resume stress, databases, browser, fuzzing, learning
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m slow  # three on two cores: much of their time is waiting
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -m slow
 
 lint: .venv/ready-dev  ## check style, formatting and the import rule
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from tests.support.documents import ROOT
 FILE = ROOT / "docs/first_five_minutes.ipynb"
 SHORTER = {
     '"FetchReach-v4")\nrun': '"FetchReach-v4", total_timesteps=1_000, eval={"final_episodes": 10})\nrun',
-    "total_timesteps=4_000": "total_timesteps=400",
+    'total_timesteps=4_000, eval={"freq": 400}': 'total_timesteps=400, eval={"freq": 400, "final_episodes": 5}',
     "episodes=50": "episodes=5",
     "learn(300)": "learn(120)",
 }

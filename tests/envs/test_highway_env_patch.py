@@ -70,7 +70,7 @@ def play(env_id: str, config: dict, steps: int) -> list[tuple]:
         pytest.param("parking-v0", {"observation": OTHER}, 50, True, marks=pytest.mark.slow),
         pytest.param("merge-v0", {}, 25, False, marks=pytest.mark.slow),  # curved lanes
         pytest.param("highway-v0", {"vehicles_count": 10}, 20, False, marks=pytest.mark.slow),
-        pytest.param("parking-v0", {"vehicles_count": 6}, 300, True, marks=pytest.mark.slow),
+        pytest.param("parking-v0", {"vehicles_count": 6}, 120, True, marks=pytest.mark.slow),
     ],
 )
 def test_episodes_are_equal(monkeypatch, env_id: str, config: dict, steps: int, observe: bool) -> None:

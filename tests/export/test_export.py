@@ -167,7 +167,7 @@ def test_the_own_export_folder_is_replaced(rlher, run: Path) -> None:
 def test_the_script_plays_with_the_success_of_evaluate_and_imports_no_earlier_file(rlher) -> None:
     Path("export").mkdir()
     Path("export/torch.py").write_text("open('pwned', 'w')")
-    words = ("env=BitFlipping-v0", "env.kwargs.n_bits=5", "recipe=null", "total_timesteps=1500")
+    words = ("env=BitFlipping-v0", "env.kwargs.n_bits=5", "recipe=null", "total_timesteps=1500", "eval.freq=1500")
     run, _ = exported(rlher, "algo=dqn", *words)
     done = rlher("export", str(run), "--output", "export")
     measured = json.loads(rlher("evaluate", str(run), "--episodes", "40", "--json").out)
