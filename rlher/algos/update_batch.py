@@ -13,7 +13,8 @@ class UpdateBatch(NamedTuple):
     """The buffer's batch in the form that the losses need, and the random numbers of the algorithm.
 
     Discounts are 0 where ``done`` is set, and all values are tensors, so that losses can be compiled. Observations are
-    one tensor if all their keys are vectors. Pass them to :meth:`~rlher.algos.OffPolicyAlgorithm.features`.
+    one tensor if all their keys are vectors. Pass them to
+    :meth:`~rlher.algos.off_policy_algorithm.OffPolicyAlgorithm.features`.
 
     The random numbers are drawn before the losses are computed, in Stable-Baselines3's order. So compiled and
     uncompiled code use the same numbers.
