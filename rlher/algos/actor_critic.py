@@ -8,7 +8,7 @@ from stable_baselines3.common.utils import get_parameters_by_name
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import LossFunction, make_minimizer, polyak_update
+from rlher.algos.optimizer_steps import LossFunction, make_optimizer_step, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -26,8 +26,8 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
-    minimize_critic_loss: LossFunction
-    minimize_actor_loss: LossFunction
+    take_critic_step: LossFunction
+    take_actor_step: LossFunction
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -54,7 +54,7 @@ class ActorCritic(OffPolicyAlgorithm):
     # ------------------------------------------------------------------------------- parts of an update
 
     def setup_update(self) -> None:
-        """Set what the target networks follow, and the functions that minimise both losses."""
+        """Set what the target networks follow, and the optimizer steps of both losses."""
         self.target_params = [
             (list(network.parameters()), list(target.parameters())) for network, target in self.target_networks()
         ]
@@ -63,8 +63,8 @@ class ActorCritic(OffPolicyAlgorithm):
             for network, target in self.target_networks()
         ]
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.minimize_critic_loss = make_minimizer(self.critic_loss, self.critic.optimizer, self.compiles_losses)
-        self.minimize_actor_loss = make_minimizer(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
+        self.take_critic_step = make_optimizer_step(self.critic_loss, self.critic.optimizer, self.compiles_losses)
+        self.take_actor_step = make_optimizer_step(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
 
     def update_targets(self) -> None:
         """Move the target networks towards their networks, and copy running statistics of BatchNorm (SB3 #996)."""
@@ -102,11 +102,8 @@ class ActorCritic(OffPolicyAlgorithm):
         selected = samples.demonstration_slice
         if selected is None or not self.bc_weight:
             return batch
-        if isinstance(batch.obs, th.Tensor):
-            obs: PyTorchObs = batch.obs[selected]
-        else:
-            obs = {key: values[selected] for key, values in batch.obs.items()}
-        return batch._replace(demonstrations=(obs, batch.actions[selected]))
+        obs = self.join_obs({key: values[selected] for key, values in samples.observations.items()})
+        return batch._replace(demonstrations=(obs, samples.actions[selected]))
 
     def pretrain(self, updates: int, batch_size: int) -> None:
         """Update the actor by behavioural cloning of the demonstrations.
@@ -119,12 +116,12 @@ class ActorCritic(OffPolicyAlgorithm):
         def bc_loss(obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
             return self.bc_loss(obs, actions, q_filter=False), {}
 
-        minimize_bc_loss = make_minimizer(bc_loss, self.actor.optimizer)
+        take_bc_step = make_optimizer_step(bc_loss, self.actor.optimizer)
         self._update_learning_rate([self.actor.optimizer])
         self.policy.set_training_mode(True)
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            minimize_bc_loss(self.join_obs(samples.observations), samples.actions)
+            take_bc_step(self.join_obs(samples.observations), samples.actions)
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import make_minimizer
+from rlher.algos.optimizer_steps import make_optimizer_step
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -16,14 +16,14 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
     """Deep Q-network (Mnih et al. 2015): ``stable_baselines3.DQN`` with the fast update."""
 
     def setup_update(self) -> None:
-        """Set the function that minimises the loss, with clipped gradients."""
+        """Set the optimizer step, with clipped gradients."""
         optimizer = self.policy.optimizer
         self.optimizers = [optimizer]
-        self.minimize_loss = make_minimizer(self.loss, optimizer, self.compiles_losses, self.max_grad_norm)
+        self.take_step = make_optimizer_step(self.loss, optimizer, self.compiles_losses, self.max_grad_norm)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors = self.minimize_loss(batch)
+        loss, errors = self.take_step(batch)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:

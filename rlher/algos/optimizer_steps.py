@@ -16,7 +16,7 @@ Gradients = Sequence[Any]
 """Gradients of some tensors, None for those that are not used."""
 
 
-def make_minimizer(
+def make_optimizer_step(
     loss_fn: LossFunction, optimizer: th.optim.Optimizer, compile: bool = False, max_norm: float | None = None
 ) -> LossFunction:
     """Return a function that takes one optimizer step along the gradient of a loss.
@@ -28,7 +28,7 @@ def make_minimizer(
     """
     every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     parameters = [parameter for parameter in every if parameter.requires_grad]  # not those that a user has frozen
-    take_step = _adam_step if _is_plain_adam(optimizer, parameters) else _step_of_optimizer
+    step_along = _adam_step if _is_plain_adam(optimizer, parameters) else _step_of_optimizer
 
     def loss_and_gradients(*args: Any) -> tuple[th.Tensor, Any, Gradients]:
         loss, others = loss_fn(*args)
@@ -38,14 +38,14 @@ def make_minimizer(
 
     compute = compile_with_fallback(loss_and_gradients) if compile else loss_and_gradients
 
-    def minimize(*args: Any) -> tuple[th.Tensor, Any]:
+    def take_step(*args: Any) -> tuple[th.Tensor, Any]:
         loss, others, gradients = compute(*args)
         # Parameters without a gradient stay unchanged, such as an unused part of a user's network.
         used = [(parameter, each) for parameter, each in zip(parameters, gradients, strict=True) if each is not None]
-        take_step(optimizer, used)
+        step_along(optimizer, used)
         return loss, others
 
-    return minimize
+    return take_step
 
 
 def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:

@@ -4,12 +4,12 @@ An update, as :meth:`OffPolicyAlgorithm.train` and :meth:`SACBase.update` do it:
 
     samples = replay_buffer.sample(batch_size)
     batch = make_batch(samples)           # tensors, and the random numbers of the losses
-    minimize critic_loss(batch)           # squared TD error of each critic
-    minimize actor_loss(batch)            # ent_coef * log_prob - minimum of the critics, plus bc_loss
-    minimize ent_coef_loss(log_prob)      # moves the mean log_prob to -target_entropy
+    take_critic_step(batch)               # critic_loss: squared TD error of each critic
+    take_actor_step(batch)                # actor_loss: ent_coef * log_prob - minimum of the critics; plus bc_loss
+    take_ent_coef_step(log_prob)          # ent_coef_loss: moves the mean log_prob to -target_entropy
     update_targets()                      # target critics move towards the critics
 
-To minimise a loss is to take one optimizer step along its gradient, see :mod:`rlher.algos.optimizer_steps`.
+A step is one of the optimizer along the gradient of a loss, see :mod:`rlher.algos.optimizer_steps`.
 """
 
 import math
@@ -21,7 +21,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import LossFunction, make_minimizer
+from rlher.algos.optimizer_steps import LossFunction, make_optimizer_step
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -38,26 +38,26 @@ class SACBase(ActorCritic):
 
     target_update_interval: int
     ent_coef_optimizer: Any
-    minimize_ent_coef_loss: LossFunction
+    take_ent_coef_step: LossFunction
     log_ent_coef: th.Tensor | None
     """None if the entropy coefficient is fixed; then there is no ``ent_coef_optimizer``."""
     ent_coef_tensor: th.Tensor
     target_entropy: Any
 
     def setup_update(self) -> None:
-        """Set the function that minimises the entropy coefficient's loss too, if the coefficient is learnt."""
+        """Set the optimizer step of the entropy coefficient too, if the coefficient is learnt."""
         super().setup_update()
         if self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
-            self.minimize_ent_coef_loss = make_minimizer(self.ent_coef_loss, self.ent_coef_optimizer)
+            self.take_ent_coef_step = make_optimizer_step(self.ent_coef_loss, self.ent_coef_optimizer)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        critic_loss, errors = self.minimize_critic_loss(batch)
-        _, logged = self.minimize_actor_loss(batch)
+        critic_loss, errors = self.take_critic_step(batch)
+        _, logged = self.take_actor_step(batch)
         logged |= {"critic_loss": critic_loss, "ent_coef": batch.ent_coef}
         if self.log_ent_coef is not None:
-            logged["ent_coef_loss"], _ = self.minimize_ent_coef_loss(logged["log_prob"])
+            logged["ent_coef_loss"], _ = self.take_ent_coef_step(logged["log_prob"])
         if gradient_step % self.target_update_interval == 0:
             self.update_targets()
         return logged, errors

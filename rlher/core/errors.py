@@ -148,14 +148,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``name``, or ``""``.
 
     Case is ignored: users type ``fetchreach-v4``.
-
-    :param prefix: printed before each known name.
     """
     spelling = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spelling, n=1, cutoff=0.85)
     near = near or difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.5)
-    return f" (did you mean {' or '.join(repr(prefix + spelling[match]) for match in near)}?)" if near else ""
+    return f" (did you mean {' or '.join(repr(spelling[match]) for match in near)}?)" if near else ""

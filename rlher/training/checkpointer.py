@@ -105,8 +105,8 @@ class Checkpointer:
         """Write the files of a checkpoint into an empty folder."""
         model, envs = self._model, self._envs
         (folder / MODEL_FILE).write_bytes(model_file.to_bytes(model))
-        if (best_model := self._evaluator.best_model) is not None:
-            (folder / BEST_MODEL_FILE).write_bytes(best_model)
+        if (content := self._evaluator.best_model.content) is not None:
+            (folder / BEST_MODEL_FILE).write_bytes(content)
 
         state = {
             "loop": model.loop_state_dict(),

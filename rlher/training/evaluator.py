@@ -37,7 +37,7 @@ class Evaluator:
         self, run: RunFolder, model: OffPolicyAlgorithm, start_time: float, should_stop: ShouldStop | None = None
     ) -> None:
         self.rows: EvaluationRows = []
-        self._best_model = BestModel(run)
+        self.best_model = BestModel(run)
         self._running: deque[RunningEvaluation] = deque()
         self._run = run
         self._model = model
@@ -60,7 +60,7 @@ class Evaluator:
     def write_files(self) -> None:
         """Write the evaluations and the best model so far into the run folder."""
         write_evaluations(self._run.folder, self.rows)
-        self._best_model.write()
+        self.best_model.write()
 
     def start_if_due(self) -> None:
         """Start to evaluate the current model if an evaluation is due."""
@@ -114,7 +114,7 @@ class Evaluator:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, running.model_content)
-        self._best_model.offer(self.rows, running.model_content)
+        self.best_model.offer(self.rows, running.model_content)
         if self._should_stop and self._should_stop(self.rows):
             raise TrainingStopped
 
@@ -129,10 +129,10 @@ class Evaluator:
         n_episodes, seed = self._run.config.eval.final_episodes, self._run.config.eval.final_seed
         last_steps = self._model.num_timesteps
         last_model = model_file.to_bytes(self._model)
-        best, best_model = best_row(self.rows), self._best_model.content
+        best, best_model = best_row(self.rows), self.best_model.content
         if best is None or best_model is None or best["timesteps"] >= last_steps:
             best, best_model = {"timesteps": last_steps}, last_model
-            self._best_model.replace(last_model)
+            self.best_model.replace(last_model)
         last_running = self._pool.start(last_model, n_episodes, seed)
         is_same = best_model is last_model
         best_running = last_running if is_same else self._pool.start(best_model, n_episodes, seed)
@@ -148,11 +148,6 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
-    @property
-    def best_model(self) -> bytes | None:
-        """Content of the best model's file so far, None before the first evaluation."""
-        return self._best_model.content
-
     def state_dict(self) -> dict[str, Any]:
         """Return the evaluations so far as JSON values. No evaluation may be in progress."""
         return {"rows": self.rows, "elapsed": self.elapsed}
@@ -162,7 +157,7 @@ class Evaluator:
 
         :raises ValueError, KeyError, TypeError: the values are invalid.
         """
-        self._best_model.content = best_model
+        self.best_model.content = best_model
         self.rows = [{name: row[name] for name in EVALUATION_COLUMNS} for row in state["rows"]]
         compared = [row[name] for row in self.rows for name in ("success_rate", "mean_reward")]
         if any(finite_float(value) is None for value in compared):
