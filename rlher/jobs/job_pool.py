@@ -130,12 +130,15 @@ class RayTask:
     """
 
     def __init__(self, job: Job, ray: Any, options: Mapping[str, Any]) -> None:
-        self._ray = ray
-        self._task = ray.remote(**options)(_call_in_folder).remote(os.getcwd(), job.function, job.log)
+        self.job = job
+        self._ray, self._options = ray, options
+        self._task: Any = None
         self._is_interrupted = False
 
     def run(self) -> None:
-        """Wait for the end of the job."""
+        """Run the job and wait for its end."""
+        function = self._ray.remote(**self._options)(_call_in_folder)
+        self._task = function.remote(os.getcwd(), self.job.function, self.job.log)
         try:
             self._ray.get(self._task)
         except self._ray.exceptions.RayTaskError as error:
@@ -145,13 +148,14 @@ class RayTask:
 
     def interrupt(self) -> None:
         """Stop the job. Ray sends SIGINT: at the first one a run ends after its step, at a second one at once."""
-        if not self._is_interrupted:
+        if self._task is not None and not self._is_interrupted:
             self._is_interrupted = True
             self._ray.cancel(self._task)
 
     def kill(self) -> None:
         """End the job at once."""
-        self._ray.cancel(self._task, force=True)
+        if self._task is not None:
+            self._ray.cancel(self._task, force=True)
 
 
 # ------------------------------------------------------------------------------------------- in a worker
