@@ -1,8 +1,8 @@
 """The algorithms: their classes, and their config keys with defaults.
 
 To add an algorithm, write a class in ``rlher/algos/``, and add a config dataclass and an entry of ``OWN_ALGORITHMS``
-here. The value of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, except for the
-keys that :mod:`rlher.run.build_model` names. This module does not import torch.
+here. The value of a key is passed to the Stable-Baselines3 constructor as the argument of the same name, unless the
+key declares another ``argument_of=``. This module does not import torch.
 """
 
 from dataclasses import dataclass
@@ -54,15 +54,18 @@ class Algorithm:
 class OffPolicyConfig:
     """Keys of every off-policy algorithm."""
 
-    name: str = param("", "algorithm; `rlher list algos` lists them")
-    learning_rate: float = param(1e-3, "learning rate of Adam", low=0)
+    name: str = param("", "algorithm; `rlher list algos` lists them", argument_of="")
+    learning_rate: float = param(1e-3, "learning rate of Adam", low=0, argument_of="")
     learning_rate_schedule: str = param(
         "constant",
         "linear: falls to 0; constant_then_linear: in the last quarter",
         choices=SCHEDULES,
+        argument_of="",
         names_code="module:name",
     )
-    weight_decay: float = param(0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0)
+    weight_decay: float = param(
+        0.0, "weight decay of the optimizer, which is then AdamW; 0: Adam", low=0, argument_of=""
+    )
     buffer_size: int = param(1_000_000, "capacity of the replay buffer in transitions", low=1)
     learning_starts: int | None = param(
         None, "steps before the first update, an episode or more; null: 1000 or a quarter of a run", low=0
@@ -72,12 +75,22 @@ class OffPolicyConfig:
     train_freq: int = param(1, "steps of the VecEnv between updates; evaluations and Ctrl-C wait for them", low=1)
     gradient_steps: int | None = param(None, "updates per rollout; null: one per stored transition", low=1)
     tau: float = param(0.05, "Polyak update coefficient of the target network", low=0, high=1)
-    target_q_bounds: Any = param("auto", "[low, high] bounds of the target values; auto: from the rewards; null: none")
-    net_arch: list[int] | dict[str, list[int]] = param([256, 256], "hidden layers; {pi: [64], qf: [256]}")
-    activation: str = param("relu", "activation function", choices=tuple(ACTIVATIONS), names_code="module:name")
-    policy_kwargs: dict[str, Any] = param({}, "more policy arguments; classes as module:Class", names_code="any")
-    kwargs: dict[str, Any] = param({}, "more keyword arguments of the Stable-Baselines3 class", names_code="any")
-    model_class: str | None = param(None, "your subclass, as algo=module:Class", names_code="any")
+    target_q_bounds: Any = param(
+        "auto", "[low, high] bounds of the target values; auto: from the rewards; null: none", argument_of=""
+    )
+    net_arch: list[int] | dict[str, list[int]] = param(
+        [256, 256], "hidden layers; {pi: [64], qf: [256]}", argument_of="policy"
+    )
+    activation: str = param(
+        "relu", "activation function", choices=tuple(ACTIVATIONS), argument_of="", names_code="module:name"
+    )
+    policy_kwargs: dict[str, Any] = param(
+        {}, "more policy arguments; classes as module:Class", argument_of="", names_code="any"
+    )
+    kwargs: dict[str, Any] = param(
+        {}, "more keyword arguments of the Stable-Baselines3 class", argument_of="", names_code="any"
+    )
+    model_class: str | None = param(None, "your subclass, as algo=module:Class", argument_of="", names_code="any")
 
     @property
     def label(self) -> str:
@@ -94,9 +107,11 @@ class OffPolicyConfig:
 class ActorCriticConfig(OffPolicyConfig):
     """Keys of the algorithms with continuous actions and Q critics."""
 
-    n_critics: int = param(2, "number of critics", low=1)
-    action_noise: float = param(0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0)
-    layer_norm_critics: bool = param(False, "layer normalisation in the critics")
+    n_critics: int = param(2, "number of critics", low=1, argument_of="policy")
+    action_noise: float = param(
+        0.0, "standard deviation of the exploration noise; actions span [-1, 1]", low=0, argument_of=""
+    )
+    layer_norm_critics: bool = param(False, "layer normalisation in the critics", argument_of="")
     random_action: float = param(0.0, "share of uniformly random actions in training", low=0, high=1)
     random_action_hold: int = param(1, "steps that a random action is held, in learning_starts as well", low=1)
 
@@ -150,7 +165,7 @@ class TD3Config(DDPGConfig):
 class TQCConfig(SACConfig):
     """Truncated quantile critics (Kuznetsov et al. 2020)."""
 
-    n_quantiles: int = param(25, "quantiles per critic", low=1)
+    n_quantiles: int = param(25, "quantiles per critic", low=1, argument_of="policy")
     top_quantiles_to_drop_per_net: int = param(2, "largest quantiles per critic that the target leaves out", low=0)
 
     def validate(self) -> None:

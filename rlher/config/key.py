@@ -33,6 +33,8 @@ class KeyRules:
         ``"module:name"``, a text without a colon is one of rlher's names. With ``"any"``, any text may name code.
     :param may_differ_in_group: runs of one group, whose mean is one learning curve, may differ in the parameter.
     :param changeable_on_resume: the parameter may change when a run is resumed.
+    :param argument_of: what takes the value of an ``algo.`` key as the argument of the same name: the algorithm's
+        ``"constructor"`` or its ``"policy"``. If empty, :mod:`rlher.run.build_model` makes other arguments from it.
     """
 
     help: str = ""
@@ -45,6 +47,7 @@ class KeyRules:
     names_code: Literal["", "module:name", "any"] = ""
     may_differ_in_group: bool = False
     changeable_on_resume: bool = False
+    argument_of: Literal["constructor", "policy", ""] = "constructor"
 
 
 def setting(default: Any, help: str, **options: Any) -> Any:

@@ -3,7 +3,7 @@
 To add an algorithm, see :mod:`rlher.config.algorithms`.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,13 @@ from rlher.algos.observation_normalizer import NormalizedExtractor, has_float_ve
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
-from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig
+from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
+from rlher.config.key import rules_of
 from rlher.config.training import RunConfig, all_run_fields
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
 from rlher.her.replay_buffer import HerReplayBuffer
-
-POLICY_KEYS = ("net_arch", "n_critics", "n_quantiles")
-"""The ``algo.`` keys that are arguments of the policy."""
-
-CONVERTED_KEYS = (
-    *("name", "model_class", "learning_rate", "learning_rate_schedule", "target_q_bounds", "action_noise"),
-    *("activation", "weight_decay", "layer_norm_critics", "policy_kwargs", "kwargs"),
-)
-"""The ``algo.`` keys from which other arguments are made. All other keys are arguments of the constructor."""
 
 KEY_OF_ARGUMENT = {"activation_fn": "activation", "optimizer_class": "weight_decay", "optimizer_kwargs": "weight_decay"}
 """The ``algo.`` keys of policy arguments whose key has another name."""
@@ -116,6 +108,11 @@ def _construct_model(config: RunConfig, vec_env: VecEnv, device: str, **argument
         raise UserError(f"algo={algo.name} cannot be built with these values: {first_line(error)}.") from error
 
 
+def _values_for(algo: OffPolicyConfig, taker: str) -> dict[str, Any]:
+    """Return the values of the ``algo.`` keys that are arguments of the ``"constructor"`` or of the ``"policy"``."""
+    return {field.name: getattr(algo, field.name) for field in fields(algo) if rules_of(field).argument_of == taker}
+
+
 def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) -> dict[str, Any]:
     """Convert a config to keyword arguments of the model's constructor.
 
@@ -124,7 +121,7 @@ def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) 
     :raises UserError: a value is invalid.
     """
     algo = config.algo
-    by_name = {name: value for name, value in vars(algo).items() if name not in (*POLICY_KEYS, *CONVERTED_KEYS)}
+    by_name = _values_for(algo, "constructor")
     key = "algo.learning_rate_schedule"
     reward_range = config.env.training_reward_range
     by_name["target_q_bounds"] = resolve_target_q_bounds(algo.target_q_bounds, reward_range, algo.gamma)
@@ -143,7 +140,7 @@ def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) 
 
 def _policy_arguments(config: RunConfig, observation_space: spaces.Space) -> dict[str, Any]:
     algo = config.algo
-    policy = {name: getattr(algo, name) for name in POLICY_KEYS if hasattr(algo, name)}
+    policy = _values_for(algo, "policy")
     if isinstance(algo.net_arch, dict) and not isinstance(algo, ActorCriticConfig):
         raise UserError(f"algo={algo.name} has a single network; give its sizes as algo.net_arch=[64,64].")
     activation = ACTIVATIONS.get(algo.activation, algo.activation)
