@@ -26,9 +26,11 @@ EMPTY_VALUES = ["None", "[]", "{}"]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
-RULES = {key: rules_of(field) for key, field in all_run_fields().items()}
-
-POOLED_KEYS = {*LABEL_KEYS} | {key for key, rules in RULES.items() if not rules.is_param or rules.may_differ_in_group}
+POOLED_KEYS = {*LABEL_KEYS} | {
+    key
+    for key, field in all_run_fields().items()
+    if not rules_of(field).is_param or rules_of(field).may_differ_in_group
+}
 """Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
 
 

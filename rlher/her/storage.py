@@ -101,6 +101,7 @@ class Storage:
     :param layout: types and shapes of a transition.
     :param demonstration_steps: number of transitions of the demonstrations, see :meth:`add_demonstration`.
     :ivar first_demonstration_id: id of the first transition of the demonstrations.
+    :ivar ring_sizes: number of transitions in the ring of each environment, and last in that of the demonstrations.
     :ivar steps_added: number of steps that each environment ever added.
     :ivar is_running: for each environment, whether its newest episode is running.
     :ivar newest_episode: for each environment, its newest episode.
