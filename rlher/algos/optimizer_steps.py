@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch as th
-from torch.optim.adam import adam
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from rlher.algos.compilation import compile_with_fallback
@@ -67,27 +66,29 @@ def _adam_step(optimizer: th.optim.Optimizer, used: Sequence[tuple[th.Tensor, th
     """Take a step of plain Adam on the CPU in one call.
 
     ``Optimizer.step`` of ``Adam(fused=True)`` takes 1.3 to 2.3 times as long, and imports torch's compiler, which takes
-    1.2 seconds.
+    1.2 seconds. With ``torch.optim.adam.adam``, a small network's update takes 12 % longer.
     """
     states = [optimizer.state[parameter] for parameter, _ in used]
     for (parameter, _), state in zip(used, states, strict=True):
         if not state:  # as in Adam's first step
             state |= {"step": th.zeros(()), "exp_avg": th.zeros_like(parameter), "exp_avg_sq": th.zeros_like(parameter)}
     group = optimizer.param_groups[0]
-    adam(
+    beta1, beta2 = group["betas"]
+    steps = [state["step"] for state in states]
+    th._foreach_add_(steps, 1)
+    th._fused_adam_(
         [parameter for parameter, _ in used],
         [gradient.contiguous() for _, gradient in used],  # the memory layout of the parameters, as the call requires
         [state["exp_avg"] for state in states],
         [state["exp_avg_sq"] for state in states],
         [],
-        [state["step"] for state in states],
-        fused=True,
-        amsgrad=False,
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
+        steps,
         lr=group["lr"],
+        beta1=beta1,
+        beta2=beta2,
         weight_decay=0.0,
         eps=group["eps"],
+        amsgrad=False,
         maximize=False,
     )
 
