@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from rlher.algos.compilation import skip_compiler_import
 from rlher.algos.exploration import RandomActions, sample_relay_goals
-from rlher.algos.networks import find_joined_keys
+from rlher.algos.networks import find_joined_keys, has_training_mode
 from rlher.algos.observation_normalizer import NormalizedExtractor, ObservationNormalizer
 from rlher.algos.target_q_bounds import Bounds
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
@@ -139,6 +139,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         space: Any = self.action_space
         self.random_actions = RandomActions(space, self.random_action, self.random_action_hold, self.n_envs)
         self.joined_keys = find_joined_keys(self.policy)
+        self.has_training_mode = has_training_mode(self.policy)
         self.setup_update()
         derived = [name for name in vars(self) if name not in saved]
         self._rebuilt_on_load = ["_rebuilt_on_load", "gradient_steps_due", *derived]
@@ -297,7 +298,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         """Return the actions that Stable-Baselines3 returns, in two thirds of the time for most policies."""
         if self.joined_keys is None:
             return super().predict(observation, state, episode_start, deterministic)
-        if self.policy.training:  # after updates; in evaluations it would take 5 % of a step
+        if self.policy.training:
             self.policy.set_training_mode(False)
         with th.no_grad():
             joined = self.join_obs(observation)
@@ -312,7 +313,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update ``gradient_steps`` times on batches of ``batch_size`` transitions, and log the mean of each loss."""
         self._update_learning_rate(self.optimizers)
-        self.policy.set_training_mode(True)  # ended by `predict`
+        if self.has_training_mode:
+            self.policy.set_training_mode(True)  # ended by `predict`
         history: dict[str, list[Any]] = defaultdict(list)
         for gradient_step in range(gradient_steps):
             # The samples of SB3's own buffers have only the first of these fields.
