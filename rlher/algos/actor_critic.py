@@ -8,7 +8,7 @@ from stable_baselines3.common.utils import get_parameters_by_name
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import LossFunction, make_optimizer_step, polyak_update
+from rlher.algos.optimizer_steps import OptimizerStep, polyak_update
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -26,8 +26,8 @@ class ActorCritic(OffPolicyAlgorithm):
     actor: Any
     critic: Any
     critic_target: Any
-    take_critic_step: LossFunction
-    take_actor_step: LossFunction
+    critic_step: OptimizerStep
+    actor_step: OptimizerStep
 
     def __init__(self, *args: Any, bc_weight: float = 0.0, q_filter: bool = True, **kwargs: Any) -> None:
         self.bc_weight, self.q_filter = bc_weight, q_filter
@@ -63,8 +63,8 @@ class ActorCritic(OffPolicyAlgorithm):
             for network, target in self.target_networks()
         ]
         self.optimizers = [self.critic.optimizer, self.actor.optimizer]
-        self.take_critic_step = make_optimizer_step(self.critic_loss, self.critic.optimizer, self.compiles_losses)
-        self.take_actor_step = make_optimizer_step(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
+        self.critic_step = OptimizerStep(self.critic_loss, self.critic.optimizer, self.compiles_losses)
+        self.actor_step = OptimizerStep(self.actor_and_bc_loss, self.actor.optimizer, self.compiles_losses)
 
     def update_targets(self) -> None:
         """Move the target networks towards their networks, and copy running statistics of BatchNorm (SB3 #996)."""
@@ -116,12 +116,12 @@ class ActorCritic(OffPolicyAlgorithm):
         def bc_loss(obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, LoggedValues]:
             return self.bc_loss(obs, actions, q_filter=False), {}
 
-        take_bc_step = make_optimizer_step(bc_loss, self.actor.optimizer)
+        step = OptimizerStep(bc_loss, self.actor.optimizer)
         self._update_learning_rate([self.actor.optimizer])
         self.policy.set_training_mode(True)
         for _ in range(updates):
             samples = self.replay_buffer.sample_demonstrations(batch_size, self._vec_normalize_env)
-            take_bc_step(self.join_obs(samples.observations), samples.actions)
+            step.take(self.join_obs(samples.observations), samples.actions)
 
     def actor_and_bc_loss(self, batch: UpdateBatch) -> tuple[th.Tensor, LoggedValues]:
         """Return the actor's loss plus ``bc_weight`` times the cloning loss, and both by name."""

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from rlher.algos.networks import apply_network
 from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
-from rlher.algos.optimizer_steps import make_optimizer_step
+from rlher.algos.optimizer_steps import OptimizerStep
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 
 
@@ -19,11 +19,11 @@ class DQN(OffPolicyAlgorithm, stable_baselines3.DQN):
         """Set the optimizer step, with clipped gradients."""
         optimizer = self.policy.optimizer
         self.optimizers = [optimizer]
-        self.take_step = make_optimizer_step(self.loss, optimizer, self.compiles_losses, self.max_grad_norm)
+        self.step = OptimizerStep(self.loss, optimizer, self.compiles_losses, self.max_grad_norm)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Take one optimizer step. Stable-Baselines3 updates the target network during rollouts."""
-        loss, errors = self.take_step(batch)
+        loss, errors = self.step.take(batch)
         return {"loss": loss}, errors
 
     def loss(self, batch: UpdateBatch) -> tuple[th.Tensor, th.Tensor]:

@@ -15,36 +15,42 @@ Gradients = Sequence[Any]
 """Gradients of some tensors, None for those that are not used."""
 
 
-def make_optimizer_step(
-    loss_fn: LossFunction, optimizer: th.optim.Optimizer, compile: bool = False, max_norm: float | None = None
-) -> LossFunction:
-    """Return a function that takes one optimizer step along the gradient of a loss.
+class OptimizerStep:
+    """The step of an optimizer along the gradient of a loss.
 
-    It takes the arguments of ``loss_fn``, and returns the same values without gradients.
-
+    :param loss_fn: the loss, of which :meth:`take` passes on the arguments.
     :param compile: compile loss and gradient.
     :param max_norm: greatest norm of all gradients together; greater gradients are scaled down to it.
     """
-    every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    parameters = [parameter for parameter in every if parameter.requires_grad]  # not those that a user has frozen
-    step_along = _adam_step if _is_plain_adam(optimizer, parameters) else _step_of_optimizer
 
-    def loss_and_gradients(*args: Any) -> tuple[th.Tensor, Any, Gradients]:
-        loss, others = loss_fn(*args)
-        detached = others.detach() if isinstance(others, th.Tensor) else {key: x.detach() for key, x in others.items()}
-        gradients: Gradients = th.autograd.grad(loss, parameters, allow_unused=True)
-        return loss.detach(), detached, gradients if max_norm is None else clip_gradients(gradients, max_norm)
+    def __init__(
+        self,
+        loss_fn: LossFunction,
+        optimizer: th.optim.Optimizer,
+        compile: bool = False,
+        max_norm: float | None = None,
+    ) -> None:
+        self.loss_fn, self.optimizer, self.max_norm = loss_fn, optimizer, max_norm
+        every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        self.parameters = [parameter for parameter in every if parameter.requires_grad]  # not those a user has frozen
+        self._step_along = _adam_step if _is_plain_adam(optimizer, self.parameters) else _step_of_optimizer
+        self._compute = compile_with_fallback(self._loss_and_gradients) if compile else self._loss_and_gradients
 
-    compute = compile_with_fallback(loss_and_gradients) if compile else loss_and_gradients
-
-    def take_step(*args: Any) -> tuple[th.Tensor, Any]:
-        loss, others, gradients = compute(*args)
+    def take(self, *args: Any) -> tuple[th.Tensor, Any]:
+        """Compute the loss, take one step, and return what the loss function returns, without gradients."""
+        loss, others, gradients = self._compute(*args)
         # Parameters without a gradient stay unchanged, such as an unused part of a user's network.
-        used = [(parameter, each) for parameter, each in zip(parameters, gradients, strict=True) if each is not None]
-        step_along(optimizer, used)
+        pairs = zip(self.parameters, gradients, strict=True)
+        self._step_along(self.optimizer, [(parameter, each) for parameter, each in pairs if each is not None])
         return loss, others
 
-    return take_step
+    def _loss_and_gradients(self, *args: Any) -> tuple[th.Tensor, Any, Gradients]:
+        loss, others = self.loss_fn(*args)
+        detached = others.detach() if isinstance(others, th.Tensor) else {key: x.detach() for key, x in others.items()}
+        gradients: Gradients = th.autograd.grad(loss, self.parameters, allow_unused=True)
+        if self.max_norm is not None:
+            gradients = clip_gradients(gradients, self.max_norm)
+        return loss.detach(), detached, gradients
 
 
 def clip_gradients(gradients: Gradients, max_norm: float) -> Gradients:

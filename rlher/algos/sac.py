@@ -4,9 +4,9 @@ An update, as :meth:`OffPolicyAlgorithm.train` and :meth:`SACBase.update` do it:
 
     samples = replay_buffer.sample(batch_size)
     batch = make_batch(samples)           # tensors, and the random numbers of the losses
-    take_critic_step(batch)               # critic_loss: squared TD error of each critic
-    take_actor_step(batch)                # actor_loss: ent_coef * log_prob - minimum of the critics; plus bc_loss
-    take_ent_coef_step(log_prob)          # ent_coef_loss: moves the mean log_prob to -target_entropy
+    critic_step.take(batch)               # critic_loss: squared TD error of each critic
+    actor_step.take(batch)                # actor_loss: ent_coef * log_prob - minimum of the critics; plus bc_loss
+    ent_coef_step.take(log_prob)          # ent_coef_loss: moves the mean log_prob to -target_entropy
     update_targets()                      # target critics move towards the critics
 
 A step is one of the optimizer along the gradient of a loss, see :mod:`rlher.algos.optimizer_steps`.
@@ -21,7 +21,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 
 from rlher.algos.actor_critic import ActorCritic
 from rlher.algos.networks import apply_network
-from rlher.algos.optimizer_steps import LossFunction, make_optimizer_step
+from rlher.algos.optimizer_steps import OptimizerStep
 from rlher.algos.update_batch import LoggedValues, UpdateBatch
 from rlher.her.replay_buffer import HerReplayBufferSamples
 
@@ -38,7 +38,7 @@ class SACBase(ActorCritic):
 
     target_update_interval: int
     ent_coef_optimizer: Any
-    take_ent_coef_step: LossFunction
+    ent_coef_step: OptimizerStep
     log_ent_coef: th.Tensor | None
     """None if the entropy coefficient is fixed; then there is no ``ent_coef_optimizer``."""
     ent_coef_tensor: th.Tensor
@@ -49,15 +49,15 @@ class SACBase(ActorCritic):
         super().setup_update()
         if self.log_ent_coef is not None:
             self.optimizers.append(self.ent_coef_optimizer)
-            self.take_ent_coef_step = make_optimizer_step(self.ent_coef_loss, self.ent_coef_optimizer)
+            self.ent_coef_step = OptimizerStep(self.ent_coef_loss, self.ent_coef_optimizer)
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update critics, actor, entropy coefficient and, every ``target_update_interval`` steps, the targets."""
-        critic_loss, errors = self.take_critic_step(batch)
-        _, logged = self.take_actor_step(batch)
+        critic_loss, errors = self.critic_step.take(batch)
+        _, logged = self.actor_step.take(batch)
         logged |= {"critic_loss": critic_loss, "ent_coef": batch.ent_coef}
         if self.log_ent_coef is not None:
-            logged["ent_coef_loss"], _ = self.take_ent_coef_step(logged["log_prob"])
+            logged["ent_coef_loss"], _ = self.ent_coef_step.take(logged["log_prob"])
         if gradient_step % self.target_update_interval == 0:
             self.update_targets()
         return logged, errors

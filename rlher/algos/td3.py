@@ -38,10 +38,10 @@ class TD3(ActorCritic, stable_baselines3.TD3):
 
     def update(self, batch: UpdateBatch, gradient_step: int) -> tuple[LoggedValues, th.Tensor]:
         """Update the critics and, every ``policy_delay`` updates, the actor and all target networks."""
-        critic_loss, errors = self.take_critic_step(batch)
+        critic_loss, errors = self.critic_step.take(batch)
         logged = {"critic_loss": critic_loss}
         if self._n_updates % self.policy_delay == 0:
-            logged |= self.take_actor_step(batch)[1]
+            logged |= self.actor_step.take(batch)[1]
             self.update_targets()
         return logged, errors
 

@@ -7,7 +7,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.td3 import MultiInputPolicy
 
-from rlher.algos.optimizer_steps import make_optimizer_step
+from rlher.algos.optimizer_steps import OptimizerStep
 from tests.support.models import THEIRS, ours, theirs, train, weights
 
 CASES = {
@@ -184,7 +184,7 @@ def test_the_memory_layout_of_a_gradient_does_not_matter() -> None:
     transposed, updated = th.randn(3, 4).mT, []
     for gradient in (transposed, transposed.contiguous()):
         parameter = th.nn.Parameter(th.zeros(4, 3))
-        take_step = make_optimizer_step(lambda x, y=parameter: ((x * y).sum(), {}), th.optim.Adam([parameter]))
-        take_step(gradient)
+        step = OptimizerStep(lambda x, y=parameter: ((x * y).sum(), {}), th.optim.Adam([parameter]))
+        step.take(gradient)
         updated.append(parameter)
     assert th.equal(*updated)
