@@ -291,9 +291,6 @@ class HerReplayBuffer(SB3HerReplayBuffer):
             ids[demonstration_slice] = self.storage.sample_demonstrations(count, self.rng)
             if weights is not None:
                 weights[demonstration_slice] = 1
-        if n_original < batch_size:
-            # Up to the last transition of each return. This changes rows, which are read after it.
-            self.relabeller.observe_new_transitions(ids[n_original:] + self.n_steps - 1)
         return self._build_samples(ids, n_original, env)._replace(
             weights=None if weights is None else self._column(weights),
             indices=ids if self.priority.uses_td_errors() else None,

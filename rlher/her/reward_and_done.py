@@ -118,18 +118,15 @@ class Relabeller:
 
     # ------------------------------------------------------------------------- rewards under original goals
 
-    def observe_new_transitions(self, ids: Ids) -> None:
-        """If some of these (n,) transitions are new, update the statistics and split the rewards.
+    def observe_new_transitions(self) -> None:
+        """Add the transitions stored since the last call to the statistics, and split their rewards.
 
-        All transitions stored since the last call are processed together, because processing them one by one would
-        take as long as sampling a batch. The goal-independent part of each reward is written into the storage.
-        Afterwards a batch calls ``compute_reward`` for its virtual goals only.
+        The goal-independent part of each reward is written into the storage. Afterwards a batch calls
+        ``compute_reward`` for its virtual goals only.
         """
         storage, steps_observed = self.storage, self.statistics.steps_observed
         is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
         if not is_needed or steps_observed == storage.steps_added:
-            return
-        if steps_observed > 0 and not storage.is_newer(ids, steps_observed).any():
             return
         new_ids = storage.ids_since(steps_observed) if steps_observed > 0 else storage.all_ids()
         positions = storage.positions(new_ids)
@@ -169,12 +166,16 @@ class Relabeller:
         """Return the (n,) rewards and dones of transitions.
 
         :param positions: (n,) positions of the transitions in the storage.
-        :param rows: (n,) packed rows of the transitions.
+        :param rows: (n,) copies of the transitions' packed rows. Rewards that are not split yet are split in them, too.
         :param goals: (n, …) goals of the transitions.
         :param n_original: number of transitions with original goals, which come first and keep their rewards and dones.
         """
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if n_original < len(goals):
+            # Not for each new transition, which would take as long as sampling a batch, but when a batch has new ones.
+            if np.isnan(rows["goal_independent_reward"][n_original:]).any():
+                self.observe_new_transitions()
+                rows["goal_independent_reward"] = self.storage.rows_at(positions)["goal_independent_reward"]
             goal_rewards = self._goal_rewards(positions[n_original:], goals[n_original:])
             rewards[n_original:] = goal_rewards
             if self.keep_goal_independent_reward:

@@ -16,7 +16,7 @@ from rlher.core.reading import open_arrays
 from rlher.core.writing import atomic_write
 from rlher.her.storage import Storage
 
-FILE_VERSION = 18
+FILE_VERSION = 19
 METADATA_ARRAY = "metadata"
 """Name of the array that holds the file's metadata as JSON text."""
 PRIORITY_PREFIX = "priorities/"

@@ -69,7 +69,7 @@ class Layout:
             ("obs", self.observation_dtype),
             ("action", stored_dtype(action_dtype), (action_dim,)),
             ("reward", np.float32),
-            ("goal_independent_reward", np.float32),  # reward minus compute_reward, once observed
+            ("goal_independent_reward", np.float32),  # reward minus compute_reward; NaN before it is known
             ("episode", np.int32),
             ("terminated", np.bool_),
         ]
@@ -161,6 +161,7 @@ class Storage:
         self._end_reset_episodes(packed)
         rows["action"] = action.reshape(self.n_envs, -1)
         rows["reward"] = reward
+        rows["goal_independent_reward"] = np.nan
         rows["terminated"] = terminated
         positions = np.array([self._claim_position(env_idx) for env_idx in range(self.n_envs)], np.int64)
         self.steps_added += 1
@@ -204,7 +205,7 @@ class Storage:
         """Store a demonstration of T steps.
 
         :param step: its first step, counted over all demonstrations.
-        :param rows: (T,) packed rows; their field ``episode`` is overwritten.
+        :param rows: (T,) packed rows; their fields ``episode`` and ``goal_independent_reward`` are overwritten.
         :param last_obs: the packed observation after the last step.
         :param next_achieved_goals: (T, …) goals achieved after each step.
         """
@@ -212,6 +213,7 @@ class Storage:
         ids = self.first_demonstration_id + steps
         positions = self.positions(ids)
         rows["episode"] = episode = positions[0]
+        rows["goal_independent_reward"] = np.nan
         self.rows[positions], self.next_achieved_goals[positions] = rows, next_achieved_goals
         self.episode_first_id[episode], self.episode_last_id[episode] = ids[0], ids[-1]
         self.episode_last_obs[episode] = last_obs
@@ -295,10 +297,6 @@ class Storage:
     def is_demonstration(self, ids: Ids) -> NDArray[np.bool_]:
         """Return (n,) whether these ids belong to demonstrations."""
         return ids >= self.first_demonstration_id
-
-    def is_newer(self, ids: Ids, since: int) -> NDArray[np.bool_]:
-        """Return (n,) whether transitions are of an environment, and of a step from ``since`` on."""
-        return ~self.is_demonstration(ids) & (env_and_step(ids)[1] >= since)
 
     def rows_at(self, positions: Positions) -> NDArray:
         """Return a copy of the packed rows at these positions; the positions may have any shape."""

@@ -43,7 +43,6 @@ class GoalRequest:
     :param storage: all stored transitions.
     :param rng: the buffer's generator.
     :param gamma: the buffer's discount.
-    :param checks_ids: whether ids are checked, as for a user's strategy. The check takes a tenth of a batch's time.
     """
 
     ids: Ids
@@ -51,7 +50,6 @@ class GoalRequest:
     storage: Storage
     rng: np.random.Generator
     gamma: float
-    checks_ids: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,7 +78,7 @@ class GoalRequest:
 
         If goals have several parts, one random part of each goal is kept, see :func:`keep_one_part`.
 
-        :raises IndexError: an id belongs to no stored transition.
+        :raises IndexError: an id belongs to no stored transition; for a user's strategy.
         """
         goals = self.storage.next_achieved_goals.take(self._positions(ids), axis=0)
         parts = self.storage.layout.goal_parts
@@ -89,15 +87,22 @@ class GoalRequest:
     def desired_goals(self, ids: Ids) -> Goals:
         """Return the desired goals (m, …) of the transitions with these (m,) ids.
 
-        :raises IndexError: an id belongs to no stored transition.
+        :raises IndexError: an id belongs to no stored transition; for a user's strategy.
         """
         goals: Goals = self.storage.rows["obs"][DESIRED_GOAL][self._positions(ids)]
         return goals.astype(self.storage.next_achieved_goals.dtype)
 
     def _positions(self, ids: Ids) -> Positions:
-        if self.checks_ids and not (is_stored := self.storage.is_stored(ids)).all():
-            raise IndexError(f"ids of no stored transitions: {ids[~is_stored][:3]}")
         return self.storage.positions(ids)
+
+
+class CheckedGoalRequest(GoalRequest):
+    """Input of a user's strategy. The ids that it gives are checked, which takes a tenth of a batch's time."""
+
+    def _positions(self, ids: Ids) -> Positions:
+        if not (is_stored := self.storage.is_stored(ids)).all():
+            raise IndexError(f"ids of no stored transitions: {ids[~is_stored][:3]}")
+        return super()._positions(ids)
 
 
 Strategy = Callable[[GoalRequest], Goals]
@@ -240,7 +245,7 @@ def _call_user_strategy(strategy: Strategy, name: str, request: GoalRequest) -> 
     """
     expected = request.empty_goals()
     with as_run_error(f"the goal selection strategy {name}"):
-        returned = strategy(replace(request, checks_ids=True))
+        returned = strategy(CheckedGoalRequest(**vars(request)))
         goals = np.asarray(returned, expected.dtype)
     if goals.shape == expected.shape and np.isfinite(goals).all():
         return goals
