@@ -46,10 +46,9 @@ def imports_of_a_run() -> None:
     Imported here, since the process that distributes the tests loads this file as well, before it starts any.
     """
     from rlher.algos.compilation import skip_compiler_import
-    from rlher.cli.commands import SEARCH_MODULES
-    from rlher.core.workers import start_fork_server
+    from rlher.core import fork_server
 
-    start_fork_server(SEARCH_MODULES)
+    fork_server.start(fork_server.SEARCH_MODULES)
     skip_compiler_import()  # for plain models of Stable-Baselines3, which few tests compile
 
 

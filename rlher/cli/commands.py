@@ -19,24 +19,20 @@ from rlher.config.overrides import CONFIG_GROUPS
 from rlher.config.plugins import Registry
 from rlher.config.training import ResumeConfig, TrainConfig, all_run_fields
 from rlher.config.tuning import OptimizeConfig
+from rlher.core import fork_server
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
 from rlher.core.errors import EXIT_FAILED, UserError
 from rlher.core.signals import EXIT_INTERRUPTED
-from rlher.core.workers import start_fork_server
 from rlher.core.writing import display_path, output_file
 from rlher.evaluation.metrics import format_summary
 from rlher.run.result import Status
 from rlher.run.run_folder import read_result
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train_run import JOB_MODULES, train_run
+from rlher.training.train_run import train_run
 
 FORMAT_BY_SUFFIX = {".tex": "latex", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 """Formats of tables by the suffix of a file."""
-
-SEARCH_MODULES = (*JOB_MODULES, "rlher.tuning.trial_runner", "alembic.command", "optuna.storages._rdb.models")
-"""What the fork server imports for the workers of a search. With the last two, each worker opens its database in 0.1
-instead of 0.5 seconds."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +127,7 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     :return: exit code: 0, or 1 if there is no comparison because re-runs failed.
     """
     if config.launcher == "local":
-        start_fork_server(SEARCH_MODULES)  # it works while this process imports torch
+        fork_server.start(fork_server.SEARCH_MODULES)  # it works while this process imports torch
     from rlher.tuning import search
 
     result = search.optimize(config, command_line)

@@ -26,15 +26,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from types import ModuleType
 from typing import Any
 
+from rlher.core import fork_server
 from rlher.core.console import warn
 from rlher.core.errors import RunError, UserError, first_line
-from rlher.core.signals import blocked_stop_signals, leave_signals_to_main_process
+from rlher.core.signals import leave_signals_to_main_process
 
 BUILD_TIMEOUT = 300.0
 """Time limit for a new worker to import and build its service."""
@@ -59,7 +59,7 @@ class Worker:
 
     def __init__(self, build: Callable[[], Any], name: str = "its process") -> None:
         self._name = name
-        start_fork_server()
+        fork_server.start()
         context: Any = multiprocessing.get_context("forkserver")  # a fork of a process that uses torch may hang
         self.pipe, other = context.Pipe()
         # A daemon could not start child processes, and a simulator may need some.
@@ -187,20 +187,6 @@ def report_progress() -> None:
     if _pipe is not None and now - _last_report > REPORT_SECONDS:
         _last_report = now
         _pipe.send(("reported", None))
-
-
-def start_fork_server(modules: Sequence[str] = ()) -> None:
-    """Start the fork server if this process has none.
-
-    The server imports modules in the background. Workers are forked from the server, so they start with these modules
-    imported.
-
-    :param modules: modules that the server imports. They have no effect if the server was started before.
-    """
-    multiprocessing.set_forkserver_preload(list(modules))
-    resource_tracker.ensure_running()  # otherwise the fork server starts the tracker, which unblocks the signals
-    with blocked_stop_signals():
-        forkserver.ensure_running()
 
 
 # ------------------------------------------------------------------------------------ in the worker process

@@ -17,10 +17,9 @@ from rlher.config.compose import compose
 from rlher.config.key import param_values, values_by_key
 from rlher.config.overrides import command_text, override_words
 from rlher.config.training import SWEEP_KEYS, RunConfig, TrainConfig
-from rlher.core import signals
+from rlher.core import fork_server, signals
 from rlher.core.console import print_note, warn
 from rlher.core.errors import ReportedError, RunError, describe_error
-from rlher.core.workers import start_fork_server
 from rlher.core.writing import as_write_error
 from rlher.evaluation.evaluations_csv import read_last_evaluation
 from rlher.jobs.job_pool import JobPool
@@ -30,7 +29,7 @@ from rlher.run.result import Status
 from rlher.run.run_folder import read_result, safe_name
 from rlher.training.messages import print_result
 from rlher.training.resume import resume_config, resume_run
-from rlher.training.train_run import JOB_MODULES, train_run
+from rlher.training.train_run import train_run
 
 UNLOCK_TIMEOUT = 60
 """Time limit for another process to stop training a run: the runs of a killed sweep write a checkpoint first."""
@@ -162,7 +161,7 @@ def train_sweep(overrides: Sequence[Mapping[str, Any]]) -> tuple[list[SweepRun],
         return runs, False
 
     if config.launcher == "local":
-        start_fork_server(JOB_MODULES)
+        fork_server.start(fork_server.JOB_MODULES)
     try:
         # Ray resumes a run on another node if its node dies.
         with signals.interrupt_on_stop_signals(), JobPool(config, ray_retries=-1) as pool:

@@ -11,6 +11,7 @@ from rlher.config.key import changed_values, param_values, validate
 from rlher.config.overrides import expand_overrides
 from rlher.config.training import ResumeConfig, RunConfig, values_kept_on_resume
 from rlher.config.trust import trusts_code
+from rlher.core import fork_server
 from rlher.core.errors import UserError
 from rlher.core.reading import finite_float, require_safe_to_write
 from rlher.core.writing import remove_unfinished, write_json, write_text
@@ -28,7 +29,6 @@ from rlher.run.run_folder import (
 )
 from rlher.training import checkpoint_folder
 from rlher.training.messages import print_header
-from rlher.training.train_run import start_fork_server_for_run
 
 
 def resume_config(overrides: Mapping[str, Any]) -> ResumeConfig:
@@ -61,7 +61,7 @@ def resume_run(config: ResumeConfig, command_line: str, lock_timeout: float = 0)
     :raises UserError: it is finished, is being trained by another process, a key on which what was learnt depends was
         changed, or its checkpoint cannot be loaded.
     """
-    start_fork_server_for_run(config.threads)
+    fork_server.start_for_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

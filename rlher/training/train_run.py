@@ -1,30 +1,13 @@
-"""Start a training run: what the command, the Python API, sweeps and searches call.
-
-The fork server imports torch and the environments for seconds, and so does the process that starts it. So commands
-start the server before they import torch, and both import at the same time.
-"""
+"""Train a new run: what the command, the Python API, sweeps and searches call."""
 
 import shutil
 
 from rlher.config.training import RunConfig
-from rlher.core.machine import available_cores
-from rlher.core.workers import start_fork_server
+from rlher.core import fork_server
 from rlher.run import run_folder
 from rlher.run.result import RunResult, ShouldStop
 from rlher.run.run_folder import RunFolder
 from rlher.training.messages import print_header
-
-RUN_MODULES = ("rlher.envs.vec_env", "rlher.evaluation.parallel_evaluation")
-"""What the fork server imports for the workers of a run."""
-
-JOB_MODULES = (*RUN_MODULES, "rlher.training.trainer", "scipy.stats")
-"""What the fork server imports for workers that train whole runs."""
-
-
-def start_fork_server_for_run(threads: int | None) -> None:
-    """Start the fork server if a run with this many torch threads has worker processes."""
-    if threads != 1 and available_cores() > 1:  # a run on one core has workers only if its config says so
-        start_fork_server(RUN_MODULES)
 
 
 def train_run(
@@ -38,7 +21,7 @@ def train_run(
     :raises UserError: the config cannot be trained; nothing was written.
     :raises RunError, KeyboardInterrupt: as of :meth:`~rlher.training.trainer.Trainer.train`.
     """
-    start_fork_server_for_run(config.threads)
+    fork_server.start_for_run(config.threads)
     from rlher.training.preparation import prepare
     from rlher.training.trainer import Trainer
 

@@ -11,14 +11,13 @@ from importlib.util import find_spec
 
 import pytest
 
-from rlher.cli.commands import SEARCH_MODULES
-from rlher.core import workers
+from rlher.core import fork_server, workers
 from rlher.core.errors import DamagedFile, RunError, UserError
 from rlher.core.workers import Worker, WorkerLost, close_workers, report_progress
 
 
 def test_the_fork_server_imports_modules_that_exist() -> None:
-    assert all(find_spec(name) for name in SEARCH_MODULES)
+    assert all(find_spec(name) for name in fork_server.SEARCH_MODULES)
 
 
 class Service:
