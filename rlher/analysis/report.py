@@ -20,7 +20,7 @@ from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.analysis.plotting import DIAGNOSTICS, caption, choose_line_styles, to_svg
 from rlher.analysis.tables import MISSING
 from rlher.config.command_configs import ReportConfig
-from rlher.core.console import escape_control, format_seconds, printed_warnings, warn
+from rlher.core.console import escape_control, format_seconds, recorded_warnings, warn
 from rlher.core.errors import UserError, first_line
 from rlher.core.nested import to_dotted_keys
 from rlher.core.reading import read_json_or_empty, read_table, read_text_or_empty, require_regular_file
@@ -52,30 +52,30 @@ def write_report(config: ReportConfig, command_line: str) -> Path:
     path = Path(config.output or output_beside(config, "report.html"))
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"output={str(path)!r} is not a page; its name must end in .html.")
-    n_earlier = len(printed_warnings)
-    folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
-    studies = [read_study(folder) for folder in folders.values()]
-    groups = _groups(config, list(folders.values()))
-    warn_of_few_seeds(groups)
-    runs = [run for group in groups for run in group.runs]
-    clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
-    comparison = all_tables(groups) if groups else []
-    curves = [group_curve(group, X_COLUMN, Y_COLUMN) for group in groups]
-    envs = list(dict.fromkeys(group.env for group in groups))
-    page = _render(
-        title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
-        notes=printed_warnings[n_earlier:],
-        report_command=command_line,
-        runs=runs,
-        groups=groups,
-        names=[group.name if len(envs) > 1 else group.label for group in groups],
-        charts=[_charts(env, curves) for env in envs],
-        caption=caption(curves, Y_COLUMN),
-        tables=comparison,
-        clips=clips,
-        studies=studies,
-        configuration=configuration(groups) if groups else (),
-    )
+    with recorded_warnings() as notes:
+        folders = {Path(name).resolve(): Path(name) for name in config.runs if is_study(Path(name))}
+        studies = [read_study(folder) for folder in folders.values()]
+        groups = _groups(config, list(folders.values()))
+        warn_of_few_seeds(groups)
+        runs = [run for group in groups for run in group.runs]
+        clips = embed(clip for run in runs for pattern in CLIP_PATTERNS for clip in sorted(run.folder.glob(pattern)))
+        comparison = all_tables(groups) if groups else []
+        curves = [group_curve(group, X_COLUMN, Y_COLUMN) for group in groups]
+        envs = list(dict.fromkeys(group.env for group in groups))
+        page = _render(
+            title=config.title or ", ".join([*envs, *(study["name"] for study in studies)]),
+            notes=notes,
+            report_command=command_line,
+            runs=runs,
+            groups=groups,
+            names=[group.name if len(envs) > 1 else group.label for group in groups],
+            charts=[_charts(env, curves) for env in envs],
+            caption=caption(curves, Y_COLUMN),
+            tables=comparison,
+            clips=clips,
+            studies=studies,
+            configuration=configuration(groups) if groups else (),
+        )
     with output_file(path) as temporary:
         # The name of a folder may not be valid UTF-8.
         temporary.write_text(page, encoding="utf-8", errors="replace")

@@ -3,7 +3,8 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 UNLIMITED_WIDTH = 10_000
@@ -38,14 +39,25 @@ def can_redraw(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
-printed_warnings: list[str] = []
-"""The messages of :func:`warn`, for reports."""
+_recordings: list[list[str]] = []
+"""The lists that :func:`recorded_warnings` is filling."""
 
 
 def warn(message: str) -> None:
     """Print a message on stderr, as one line that starts with ``rlher:``."""
     print(f"rlher: {escape_control(message)}", file=sys.stderr)
-    printed_warnings.append(message)
+    for messages in _recordings:
+        messages.append(message)
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """Yield a list to which :func:`warn` adds its messages until the block ends."""
+    _recordings.append([])
+    try:
+        yield _recordings[-1]
+    finally:
+        _recordings.pop()
 
 
 def output_width() -> int:

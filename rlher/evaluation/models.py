@@ -121,16 +121,12 @@ class SavedModel:
         return load_model(self.run.config, self.run.model_path(self.model_name), env, self.device)
 
     def load_policy(self, env: gym.Env) -> Policy:
-        """Load the model as a function from an observation of its environment to an action; see :meth:`load`."""
-        return make_policy(self.load(env), self.deterministic)
-
-    def load_task_policy(self, env: gym.Env) -> Policy:
         """Load the policy for the run's environment without training aids; see :meth:`load`."""
         config = self.run.config.env
         if not config.relay.enabled:
-            return self.load_policy(env)
+            return make_policy(self.load(env), self.deterministic)
         with closing(make_env(config)) as run_env:
-            policy = self.load_policy(run_env)
+            policy = make_policy(self.load(run_env), self.deterministic)
         return lambda observation: policy(add_hand_goal(observation, config.relay.hand, config.relay.origin))
 
     def evaluate(self, n_episodes: int, seed: int) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _agent(config: EpisodeSourceConfig) -> EpisodeSource:
         name=agent.name,
         identity=agent.identity,
         env_config=trained.env.without_training_aids(),
-        make_policy=agent.load_task_policy,
+        make_policy=agent.load_policy,
         seeds=count(config.seed),
         dataset_suffix=trained.algo.name,
         folder=Path() if config.agent else agent.run.folder,

@@ -34,13 +34,13 @@ class BestModel:
         self._records_clips = run.config.record
         """After a recording failed, no more clips are recorded."""
 
-    def offer(self, rows: EvaluationRows, content: bytes) -> None:
+    def keep_if_best(self, rows: EvaluationRows, content: bytes) -> None:
         """Keep the model of the last row, and record a clip, if this row is the best."""
         if rows[-1] is best_row(rows):
-            self.replace(content)
+            self.keep(content)
             self._record_clip(rows[-1]["timesteps"])
 
-    def replace(self, content: bytes) -> None:
+    def keep(self, content: bytes) -> None:
         """Keep a model, and write its file."""
         self.content = content
         self.write()
@@ -68,7 +68,7 @@ class BestModel:
                 closing(make_env(task, render_mode="rgb_array")) as env,
                 record_video(path, env, task, CLIP_EPISODES) as video,
             ):
-                policy = SavedModel(self._run, "best").load_task_policy(env)
+                policy = SavedModel(self._run, "best").load_policy(env)
                 seeds = range(config.eval.seed, config.eval.seed + CLIP_EPISODES)
                 list(play_episodes(env, policy, seeds, video))
         except (UserError, RunError) as error:

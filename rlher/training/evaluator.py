@@ -114,7 +114,7 @@ class Evaluator:
             path = self._run.model_path(str(row["timesteps"]))
             path.parent.mkdir(exist_ok=True)
             write_bytes(path, running.model_content)
-        self.best_model.offer(self.rows, running.model_content)
+        self.best_model.keep_if_best(self.rows, running.model_content)
         if self._should_stop and self._should_stop(self.rows):
             raise TrainingStopped
 
@@ -132,7 +132,7 @@ class Evaluator:
         best, best_model = best_row(self.rows), self.best_model.content
         if best is None or best_model is None or best["timesteps"] >= last_steps:
             best, best_model = {"timesteps": last_steps}, last_model
-            self.best_model.replace(last_model)
+            self.best_model.keep(last_model)
         last_running = self._pool.start(last_model, n_episodes, seed)
         is_same = best_model is last_model
         best_running = last_running if is_same else self._pool.start(best_model, n_episodes, seed)

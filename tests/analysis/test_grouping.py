@@ -7,7 +7,7 @@ import pytest
 from rlher.analysis import grouping
 from rlher.analysis.loading import read_runs
 from rlher.config.command_configs import RunSelectionConfig
-from rlher.core.console import printed_warnings
+from rlher.core.console import recorded_warnings
 from rlher.core.errors import UserError
 from tests.analysis.conftest import notes_about
 from tests.conftest import Make
@@ -58,9 +58,8 @@ def test_labels_name_the_keys_that_differ(make_run: Make, tmp_path: Path, one: d
 
 def test_a_folder_without_a_run_is_skipped(rlher, three_seeds) -> None:
     Path("logs/empty").mkdir()
-    printed_warnings.clear()
-    groups = grouping.load_groups(RunSelectionConfig(["logs/empty", "logs/sac"]))
-    notes = [*printed_warnings]
+    with recorded_warnings() as notes:
+        groups = grouping.load_groups(RunSelectionConfig(["logs/empty", "logs/sac"]))
     (note,) = notes
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 3)]
     assert "logs/empty" in note
@@ -73,9 +72,8 @@ def test_a_folder_is_one_group_without_repeated_runs(rlher, make_run: Make, thre
     make_run("sac/other", 3, algo={"learning_rate": 0.1})
     shorter = make_run("sac/again", 2, rows=4)
     make_run("tqc/one", 0)
-    printed_warnings.clear()
-    groups = grouping.load_groups(RunSelectionConfig(["logs/sac", "logs/tqc"]))
-    notes = [*printed_warnings]
+    with recorded_warnings() as notes:
+        groups = grouping.load_groups(RunSelectionConfig(["logs/sac", "logs/tqc"]))
     assert [(group.label, len(group.runs)) for group in groups] == [("sac", 4), ("tqc", 1)]
     assert [note for note in notes if "algo.learning_rate" in note]
     (note,) = notes_about("again", "\n".join(notes))

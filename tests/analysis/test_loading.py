@@ -8,7 +8,7 @@ import pytest
 
 from rlher.analysis import loading
 from rlher.analysis.comparison import final_success_rates
-from rlher.core.console import printed_warnings
+from rlher.core.console import recorded_warnings
 from tests.analysis.conftest import load_group, notes_about
 from tests.conftest import Make
 
@@ -75,9 +75,8 @@ def test_damaged_runs_are_skipped_with_one_message_each(rlher, make_run: Make, t
 def test_a_failed_run_counts_with_a_note(make_run: Make) -> None:
     folder = make_run("one")
     (folder / "result.json").write_text(json.dumps({"status": "failed", "timesteps": 700}))
-    printed_warnings.clear()
-    (run,) = loading.read_runs(str(folder))
-    notes = [*printed_warnings]
+    with recorded_warnings() as notes:
+        (run,) = loading.read_runs(str(folder))
     (note,) = notes
     assert run.final("success_rate") >= 0
     assert str(folder) in note
