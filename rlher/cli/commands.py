@@ -128,9 +128,9 @@ def optimize(config: OptimizeConfig, command_line: str) -> int:
     """
     if config.launcher == "local":
         fork_server.start(fork_server.SEARCH_MODULES)  # it works while this process imports torch
-    from rlher.tuning import search
+    from rlher.tuning.optimize import optimize as search
 
-    result = search.optimize(config, command_line)
+    result = search(config, command_line)
     if config.json:
         print(json.dumps({"folder": str(result.folder), **result.verdict}))
     else:

@@ -27,7 +27,7 @@ from rlher.core.reading import dump_yaml
 from rlher.core.writing import atomic_write, write_json, write_text
 from rlher.tuning.reruns import BASELINE, Candidate, format_gain, table_row
 from rlher.tuning.scoring import SCORE_KEYS
-from rlher.tuning.search_space import SearchSpace, apply_params
+from rlher.tuning.search import Search
 from rlher.tuning.study_folder import RECIPE_FILE, TRIALS_FILE, VERDICT_FILE
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE
 from rlher.tuning.trials import FAILURE_REASON, completed_trials, counted_trials, rank_trials
@@ -65,64 +65,65 @@ class SearchResult:
         return [f"{sum(trials.values())} trials: {counts}", *table, self.conclusion, f"written to {self.folder}"]
 
 
-def write_search_files(study: Study, space: SearchSpace, config: OptimizeConfig, folder: Path) -> None:
+def write_search_files(study: Study, search: Search) -> None:
     """Write the files of a search before its best trials are trained again.
 
     The recipe of an older comparison is kept until the next comparison.
     """
-    _write_trials(study, space, folder)
-    _write_plots(study, space, folder)
-    ranked = rank_trials(study, space)
-    if ranked and not (folder / VERDICT_FILE).exists():
+    _write_trials(study, search)
+    _write_plots(study, search)
+    ranked = rank_trials(study, search.space)
+    if ranked and not (search.folder / VERDICT_FILE).exists():
         best = ranked[0]
         comment = f"Values of trial {best.number}, the best of the search; not yet compared with the baseline."
-        _write_recipe(best.params, [comment], config, folder)
+        _write_recipe(best.params, [comment], search)
 
 
-def write_results(study: Study, candidates: list[Candidate], config: OptimizeConfig, folder: Path) -> SearchResult:
+def write_results(study: Study, candidates: list[Candidate], search: Search) -> SearchResult:
     """Write the recipe and the comparison with the baseline into the study's folder, and return the result.
 
     :param candidates: as :func:`rlher.tuning.reruns.compare_candidates` returns them.
     """
     states = Counter(trial.state.name.lower() for trial in counted_trials(study))
     verdict = {"study": study.study_name, "trials": states, "candidates": candidates}
-    conclusion = _conclusion(candidates, config)
+    conclusion = _conclusion(candidates, search.config.objective)
+    folder = search.folder
     if not candidates:
         return SearchResult(folder, verdict, conclusion, None)
     best = candidates[0]
     comments = [f"The best candidate: {best['name']}.", conclusion]
-    _write_recipe(best["params"], comments, config, folder)
+    _write_recipe(best["params"], comments, search)
     write_json(folder / VERDICT_FILE, verdict)
-    command = _train_command(config, folder / RECIPE_FILE) if best["is_better"] else None
+    command = _train_command(search.config, folder / RECIPE_FILE) if best["is_better"] else None
     return SearchResult(folder, verdict, conclusion, command)
 
 
-def _write_trials(study: Study, space: SearchSpace, folder: Path) -> None:
+def _write_trials(study: Study, search: Search) -> None:
     """Write a row per trial: number, value, state, seconds, parameters, score, baseline or not, failure reason."""
-    names = [*space, *SCORE_KEYS, BASELINE_ATTRIBUTE, FAILURE_REASON]
+    names = [*search.space, *SCORE_KEYS, BASELINE_ATTRIBUTE, FAILURE_REASON]
     rows = []
     for trial in counted_trials(study):
         seconds = trial.duration and trial.duration.total_seconds()
         stored = trial.user_attrs | trial.params
         rows.append([trial.number, trial.value, trial.state.name, seconds, *map(stored.get, names)])
     table = pd.DataFrame(rows, columns=["number", "value", "state", "duration", *names])
-    write_text(folder / TRIALS_FILE, table.to_csv(index=False))
+    write_text(search.folder / TRIALS_FILE, table.to_csv(index=False))
 
 
-def _write_recipe(params: Mapping[str, Any], comments: list[str], config: OptimizeConfig, folder: Path) -> None:
+def _write_recipe(params: Mapping[str, Any], comments: list[str], search: Search) -> None:
     """Write ``best.yaml`` with the given parameters."""
-    file = folder / RECIPE_FILE
-    text = recipe_text(apply_params(config.baseline, params), [*comments, _train_command(config, file)])
-    write_text(file, sign(text, folder))
+    file = search.folder / RECIPE_FILE
+    text = recipe_text(search.config_with(params), [*comments, _train_command(search.config, file)])
+    write_text(file, sign(text, search.folder))
 
 
-def _conclusion(candidates: list[Candidate], config: OptimizeConfig) -> str:
+def _conclusion(candidates: list[Candidate], objective: str) -> str:
     """Return in one line whether the best candidate beats the baseline."""
     if not candidates:
         return "No comparison: re-runs failed; run the same command again to retry them."
     best = candidates[0]
     n_seeds = len(best["success"])
-    measure = OBJECTIVES[config.objective]
+    measure = OBJECTIVES[objective]
     if best["name"] == BASELINE:
         return f"No better than the baseline: no trial has a higher {measure} on {n_seeds} fresh seeds each."
     start = "Better than the baseline" if best["is_better"] else "Not significantly better than the baseline"
@@ -158,9 +159,9 @@ def recipe_text(config: RunConfig, comments: list[str]) -> str:
 # ---------------------------------------------------------------------------------------------- plots
 
 
-def _write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
+def _write_plots(study: Study, search: Search) -> None:
     """Write the plots that the study has enough trials for."""
-    trials = completed_trials(study, space)
+    trials = completed_trials(study, search.space)
     if len(trials) < 2:
         return
     plots: dict[str, Callable[[], object]] = {
@@ -175,7 +176,7 @@ def _write_plots(study: Study, space: SearchSpace, folder: Path) -> None:
         with plt.rc_context(FIGURE_SETTINGS | {"figure.dpi": 120}), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning about an axis with a single value
             draw()
-            with atomic_write(folder / f"{name}.png") as file:
+            with atomic_write(search.folder / f"{name}.png") as file:
                 plt.savefig(file, bbox_inches="tight")
             plt.close("all")
 

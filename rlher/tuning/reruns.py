@@ -15,13 +15,14 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlher.config.training import RunConfig
-from rlher.config.tuning import OBJECTIVES, OptimizeConfig
+from rlher.config.tuning import OBJECTIVES
 from rlher.core import stats
 from rlher.evaluation.metrics import TARGET_PERCENT
 from rlher.run.result import ShouldStop
 from rlher.training.train_run import train_run
 from rlher.tuning.scoring import Score, format_steps, mean_score, score_of
-from rlher.tuning.search_space import SearchSpace, baseline_params, decode, format_value
+from rlher.tuning.search import Search
+from rlher.tuning.search_space import decode, format_value
 from rlher.tuning.study_folder import RERUNS_FOLDER
 from rlher.tuning.study_storage import open_study
 from rlher.tuning.trial_runner import TrialRunner
@@ -43,21 +44,22 @@ Candidate = dict[str, Any]
 """The object of a candidate in ``verdict.json``, see :func:`candidate_json`."""
 
 
-def select_candidates(study: Study, space: SearchSpace, config: OptimizeConfig) -> ParamsByCandidate:
+def select_candidates(study: Study, search: Search) -> ParamsByCandidate:
     """Return the parameters of the baseline and of the best trials, by name."""
-    baseline = baseline_params(space, config.baseline)
-    best = [trial for trial in rank_trials(study, space) if trial.params != baseline]
-    return {BASELINE: baseline, **{f"trial {trial.number}": trial.params for trial in best[: config.rerun_best]}}
+    baseline = search.baseline_params
+    best = [trial for trial in rank_trials(study, search.space) if trial.params != baseline]
+    best = best[: search.config.rerun_best]
+    return {BASELINE: baseline, **{f"trial {trial.number}": trial.params for trial in best}}
 
 
-def queue_reruns(storage: BaseStorage, name: str, candidates: ParamsByCandidate, config: OptimizeConfig) -> Study:
+def queue_reruns(storage: BaseStorage, candidates: ParamsByCandidate, search: Search) -> Study:
     """Create or join the study of the re-runs, and queue the re-runs that are missing or failed.
 
     Prune queued re-runs of former candidates, and duplicates that another command queued at the same time.
     """
-    study, _ = open_study(storage, f"{name}-rerun", {"reruns": True})
+    study, _ = open_study(storage, f"{search.folder.name}-rerun", {"reruns": True})
     # Queue seed by seed, so that all candidates advance together.
-    wanted = [(seed, dict(params)) for seed in range(config.rerun_seeds) for params in candidates.values()]
+    wanted = [(seed, dict(params)) for seed in range(search.config.rerun_seeds) for params in candidates.values()]
     queued = [rerun for _, rerun in _queued_reruns(study)]
     for seed, params in wanted:
         if (seed, params) not in queued:
@@ -95,13 +97,11 @@ class RerunRunner(TrialRunner):
 
     def _train(self, config: RunConfig, should_stop: ShouldStop) -> Score:
         """Train a run to its end. The score has the success rate of the last model in the final evaluation."""
-        _, result = train_run(config, self.command_line)
+        _, result = train_run(config, self.search.command_line)
         return self._score(result)._replace(success=float(result.final["success_rate"]))
 
 
-def compare_candidates(
-    reruns: Study, candidates: ParamsByCandidate, space: SearchSpace, config: OptimizeConfig
-) -> list[Candidate]:
+def compare_candidates(reruns: Study, candidates: ParamsByCandidate, search: Search) -> list[Candidate]:
     """Return baseline and candidates as the objects of ``verdict.json``, best first.
 
     Candidates with fewer than two completed seeds are left out. The intervals hold simultaneously, because they share
@@ -109,7 +109,8 @@ def compare_candidates(
 
     :return: empty if the baseline or all other candidates are left out.
     """
-    completed = completed_trials(reruns, space)
+    config = search.config
+    completed = completed_trials(reruns, search.space)
     usable: dict[str, list[Score]] = {}
     for name, params in candidates.items():
         of_candidate = [trial for trial in completed if trial.params == params]

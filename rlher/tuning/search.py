@@ -1,134 +1,40 @@
-"""`rlher optimize`: search for better hyperparameters and test whether the best trials beat the baseline."""
+"""A search: what is tuned from which baseline, and where its results are."""
 
-import secrets
-from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import optuna
-from optuna.exceptions import StorageInternalError
-from optuna.storages import BaseStorage
-from optuna.study import Study
-from sqlalchemy.exc import SQLAlchemyError
-
-from rlher.config.key import param_values
 from rlher.config.training import RunConfig
-from rlher.config.tuning import NOT_IN_STUDY, OptimizeConfig
-from rlher.core.console import print_note
-from rlher.core.errors import RunError, UserError
-from rlher.core.signals import interrupt_on_stop_signals
-from rlher.core.writing import write_text
-from rlher.jobs.job_pool import JobPool
-from rlher.run.run_folder import COMMAND_FILE, safe_name
-from rlher.training.preparation import prepare
-from rlher.tuning.outputs import SearchResult, write_results, write_search_files
-from rlher.tuning.reruns import RerunRunner, compare_candidates, queue_reruns, select_candidates
-from rlher.tuning.samplers_and_pruners import make_pruner, make_sampler
-from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
-from rlher.tuning.study_storage import open_storage, open_study, storage_error
-from rlher.tuning.trial_runner import TrialRunner
-from rlher.tuning.trial_source import TrialSource
-from rlher.tuning.trials import completed_trials, counted_trials, failure_reason
+from rlher.config.tuning import OptimizeConfig
+from rlher.tuning.search_space import SearchSpace, apply_params, baseline_params
 
 
-def optimize(config: OptimizeConfig, command_line: str) -> SearchResult:
-    """Search, train the best trials and the baseline again on fresh seeds, compare them and write the results.
+@dataclass(frozen=True)
+class Search:
+    """A search. It is pickled and sent to workers.
 
-    The same command resumes a study; another command with the same storage and study name joins it.
-
-    :param command_line: the command line, to write into the folders of the study and of its runs.
-    :raises UserError: the config is invalid, or the database cannot be used.
-    :raises RunError: no trial completed.
-    :raises KeyboardInterrupt: Ctrl-C or SIGTERM. The message says how many trials are finished.
+    :param config: config of `rlher optimize`. Its environment is probed, see
+        :func:`rlher.training.preparation.prepare`.
+    :param space: the parameters of a trial.
+    :param folder: the study's folder, after which the study is named. It holds the output of trials, and the database
+        unless ``storage`` names another.
+    :param command_line: command line of the search, for the run folders.
     """
-    if config.launcher == "ray" and config.ray_address is not None and config.storage is None:
-        raise UserError("the machines of a cluster cannot share an SQLite file; give --storage postgresql://...")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    name = config.study_name or f"{config.algo.label}-{config.env.label}-{Path(config.space).stem}"
-    folder = Path(config.logs, "optuna", safe_name(name)).resolve()  # a Ray worker has another working directory
 
-    space = load_space(config.space, config.baseline)
-    try:
-        with JobPool(config, ray_retries=0) as pool:
-            with prepare(config.baseline) as setup:  # fails here if every trial would fail
-                probed = replace(config, env=setup.config.env)
-            with interrupt_on_stop_signals():
-                storage = open_storage(config.storage, folder, config.heartbeat)
-                study = _open_search(storage, folder.name, config, space)
-                runner = TrialRunner(probed, study.study_name, space, folder, command_line)
-                _search(study, runner, pool)
-                return _rerun_candidates(study, runner, storage, pool)
-    except (StorageInternalError, SQLAlchemyError, ValueError) as error:  # ValueError: a damaged date or JSON text
-        raise storage_error(config.storage, error) from error
+    config: OptimizeConfig
+    space: SearchSpace
+    folder: Path
+    command_line: str
 
+    @property
+    def baseline_params(self) -> dict[str, Any]:
+        """The parameters of trial 0, with which candidates are compared."""
+        return baseline_params(self.space, self.config.baseline)
 
-def _search(study: Study, runner: TrialRunner, pool: JobPool) -> None:
-    """Run the trials of a search, and write the files of the search, even after Ctrl-C."""
-    config, space, folder = runner.config, runner.space, runner.folder
-    folder.mkdir(parents=True, exist_ok=True)  # a study in a database has none yet
-    write_text(folder / COMMAND_FILE, runner.command_line + "\n")
-    if config.progress:
-        reruns_text = f"{config.rerun_best + 1} candidates × {config.rerun_seeds} seeds"
-        print_note(f"{config.n_trials} trials × {config.n_seeds} seeds, then {reruns_text}")
-    jobs = TrialSource(study, runner, config.n_trials, f"{folder.name}, search")
-    try:
-        _run(jobs, pool)
-    finally:  # after Ctrl-C, too
-        write_search_files(study, space, config, folder)
-    if not completed_trials(study, space):
-        reasons = Counter(failure_reason(trial) for trial in counted_trials(study))
-        raise RunError(f"no trial completed; the most frequent reason: {reasons.most_common(1)[0][0]}")
+    def config_with(self, params: Mapping[str, Any]) -> RunConfig:
+        """Return the baseline's config with a trial's parameters.
 
-
-def _rerun_candidates(study: Study, runner: TrialRunner, storage: BaseStorage, pool: JobPool) -> SearchResult:
-    """Train the baseline and the best trials of a search again, compare them, and write the results.
-
-    :param study: the study of the search.
-    :param runner: the runner of the search's trials.
-    """
-    config, space, folder = runner.config, runner.space, runner.folder
-    candidates = select_candidates(study, space, config)
-    reruns = queue_reruns(storage, folder.name, candidates, config)
-    rerun_runner = RerunRunner(config, reruns.study_name, space, folder, runner.command_line)
-    n_reruns = len(counted_trials(reruns))
-    jobs = TrialSource(reruns, rerun_runner, n_reruns, f"{folder.name}, re-runs of the best trials")
-    _run(jobs, pool)
-    return write_results(study, compare_candidates(reruns, candidates, space, config), config, folder)
-
-
-def _run(jobs: TrialSource, pool: JobPool) -> None:
-    """Run trials.
-
-    :raises KeyboardInterrupt: Ctrl-C or SIGTERM. The message says how many trials of the study are finished.
-    """
-    try:
-        pool.run(jobs)
-    except KeyboardInterrupt:
-        done = sum(trial.state.is_finished() for trial in counted_trials(jobs.study))
-        progress = f"{jobs.title}: stopped after {done} of {jobs.total} trials"
-        raise KeyboardInterrupt(f"{progress}; run the same command again to resume.") from None
-
-
-def _params_of_study(config: RunConfig) -> dict[str, Any]:
-    return {key: value for key, value in param_values(config).items() if key not in NOT_IN_STUDY}
-
-
-def _open_search(storage: BaseStorage, name: str, config: OptimizeConfig, space: SearchSpace) -> Study:
-    """Create or join the study of the search, with its sampler and pruner; trial 0 is the baseline.
-
-    :raises UserError: the study belongs to another search.
-    """
-    identity = {
-        **_params_of_study(config.baseline),
-        "objective": config.objective,
-        "n_seeds": config.n_seeds,
-        "time_limit": config.time_limit,
-        "space": {key: str(distribution) for key, distribution in sorted(space.items())},
-    }
-    defaults = _params_of_study(config.defaults())
-    study, created = open_study(storage, name, identity, baseline_params(space, config.baseline), defaults)
-    # A command that joins must not propose the same trials as the first command.
-    study.sampler = make_sampler(config.sampler, config.seed if created else secrets.randbits(32))
-    study.pruner = make_pruner(config)
-    return study
+        :raises UserError: the schema refuses a key or value.
+        """
+        return apply_params(self.config.baseline, params)

@@ -14,34 +14,23 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
 
 from rlher.config.training import CheckpointConfig, RunConfig
-from rlher.config.tuning import OptimizeConfig
 from rlher.core.errors import RunError, UserError, describe_error
 from rlher.evaluation.evaluations_csv import EvaluationRows
 from rlher.run.result import RunResult, ShouldStop, Status
 from rlher.training.train_run import train_run
 from rlher.tuning.samplers_and_pruners import make_pruner
 from rlher.tuning.scoring import Score, mean_score, n_last_evaluations, objective_value, saved_seconds, score_run
-from rlher.tuning.search_space import SearchSpace, apply_params
+from rlher.tuning.search import Search
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage
 from rlher.tuning.trials import FAILURE_REASON, counted_trials
 
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Runs the trials of a study. The runner is pickled and sent to workers.
+    """Runs the trials of a study of a search. The runner is pickled and sent to workers."""
 
-    :param config: config of the search. Its environment is checked, see
-        :func:`rlher.training.preparation.prepare`.
-    :param space: the parameters of a trial.
-    :param folder: the study's folder. It holds the output of trials, and the database unless ``storage`` names another.
-    :param command_line: command line of the search, for the run folders.
-    """
-
-    config: OptimizeConfig
+    search: Search
     study_name: str
-    space: SearchSpace
-    folder: Path
-    command_line: str
 
     runs_folder: ClassVar = "trials"
     """Subfolder of the study's folder for the run folders."""
@@ -64,8 +53,9 @@ class TrialRunner:
             trial.study.tell(trial.number, value, state)
 
     def _load_trial(self, trial_id: int) -> Trial:
-        storage = open_storage(self.config.storage, self.folder, self.config.heartbeat)
-        study = optuna.load_study(study_name=self.study_name, storage=storage, pruner=make_pruner(self.config))
+        config = self.search.config
+        storage = open_storage(config.storage, self.search.folder, config.heartbeat)
+        study = optuna.load_study(study_name=self.study_name, storage=storage, pruner=make_pruner(config))
         return Trial(study, trial_id)
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
@@ -75,9 +65,9 @@ class TrialRunner:
         :raises RunError: a run failed.
         :raises UserError: the trial's parameters exclude each other, or are outside of the search space.
         """
-        if trial.distributions != self.space:  # its parameters could name code
+        if trial.distributions != self.search.space:  # its parameters could name code
             raise UserError(f"trial {trial.number} is outside of the search space; choose another --study-name.")
-        config = self.config
+        config = self.search.config
         # The numbers of reports go on over all seeds of the trial.
         should_stop = partial(self._report_to_pruner, trial, itertools.count())
         scores = [self._train(self._run_config(trial, offset), should_stop) for offset in self._seed_offsets(trial)]
@@ -92,7 +82,8 @@ class TrialRunner:
         """
         earlier = [other for other in counted_trials(trial.study) if other.number < trial.number]
         repeated = sum(other.params == trial.params and other.state is not TrialState.FAIL for other in earlier)
-        return range(repeated * self.config.n_seeds, (repeated + 1) * self.config.n_seeds)
+        n_seeds = self.search.config.n_seeds
+        return range(repeated * n_seeds, (repeated + 1) * n_seeds)
 
     def _train(self, config: RunConfig, should_stop: ShouldStop) -> Score:
         """Train a run of a trial, and return its score.
@@ -101,20 +92,20 @@ class TrialRunner:
         :raises RunError: the run failed.
         """
         try:
-            _, result = train_run(config, self.command_line, should_stop)
+            _, result = train_run(config, self.search.command_line, should_stop)
         finally:
             for model in Path(config.logs).rglob("*.zip"):  # the models of a hundred trials are gigabytes
                 model.unlink()
-        if result.status is Status.STOPPED and self.config.objective != "seconds":
+        if result.status is Status.STOPPED and self.search.config.objective != "seconds":
             raise optuna.TrialPruned
         return self._score(result)
 
     def _run_config(self, trial: Trial, seed_offset: int) -> RunConfig:
         """Return the baseline's config with a trial's parameters, to train in a subfolder of the study's folder."""
         return replace(
-            apply_params(self.config.baseline, trial.params),
-            seed=self.config.seed + seed_offset,
-            logs=str(self.folder / self.runs_folder / str(trial.number)),
+            self.search.config_with(trial.params),
+            seed=self.search.config.seed + seed_offset,
+            logs=str(self.search.folder / self.runs_folder / str(trial.number)),
             progress=True,
             tensorboard=False,
             checkpoint=CheckpointConfig(freq=None),  # an interrupted trial starts again from step 0
@@ -127,17 +118,18 @@ class TrialRunner:
         """
         if not result.evaluations:
             raise RunError("a callback ended the run before its first evaluation; lower eval.freq or leave it out")
-        return score_run(result.evaluations, self.config.time_limit)
+        return score_run(result.evaluations, self.search.config.time_limit)
 
     def _report_to_pruner(self, trial: Trial, report_numbers: Iterator[int], rows: EvaluationRows) -> bool:
         """Report a run's last evaluation to the pruner, and return whether the run may end early.
 
         ``objective=seconds`` needs no pruner: a run ends at the target, or when its time is up.
         """
-        if self.config.objective == "seconds":
-            limit = self.config.time_limit
+        config = self.search.config
+        if config.objective == "seconds":
+            limit = config.time_limit
             return rows[-1]["wall_seconds"] >= limit or saved_seconds(rows, limit) > 0
-        value = score_run(rows).auc if self.config.objective == "auc" else rows[-1]["success_rate"]
+        value = score_run(rows).auc if config.objective == "auc" else rows[-1]["success_rate"]
         trial.report(value, next(report_numbers))
         # The baseline is never pruned, because candidates are compared with it.
         return BASELINE_ATTRIBUTE not in trial.user_attrs and trial.should_prune()

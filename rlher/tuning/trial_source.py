@@ -55,7 +55,7 @@ class TrialSource(JobSource):
     def rows(self) -> list[ProgressRow]:
         """Return the rows of the table: best trials, running trials, and all other trials, which are not shown."""
         trials = counted_trials(self.study)
-        shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.space)[:SHOWN_TRIALS]}
+        shown = {trial.number: trial for trial in rank_trials(self.study, self._runner.search.space)[:SHOWN_TRIALS]}
         shown |= {trial.number: trial for trial in trials if trial.state is TrialState.RUNNING}
         in_order = [*shown.values(), *(trial for trial in trials if trial.number not in shown)]
         return [_row(trial, trial.number in shown) for trial in in_order]
@@ -63,16 +63,16 @@ class TrialSource(JobSource):
     def next_jobs(self, max_jobs: int) -> Iterator[Job]:
         """Yield trials until the study has ``total`` trials."""
         if time.monotonic() >= self._next_heartbeat:
-            self._next_heartbeat = time.monotonic() + self._runner.config.heartbeat
+            self._next_heartbeat = time.monotonic() + self._runner.search.config.heartbeat
             for trial in self._running.values():
                 self._storage.record_heartbeat(trial._trial_id)
             fail_stale_trials(self.study)
             self._adopt_trials_without_heartbeat()
         for _ in range(min(max_jobs, count_unstarted(self.study, self.total))):
-            trial = self.study.ask(self._runner.space)
+            trial = self.study.ask(self._runner.search.space)
             self._storage.record_heartbeat(trial._trial_id)
             self._running[trial.number] = trial
-            log = self._runner.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
+            log = self._runner.search.folder / "workers" / f"{self._runner.study_name}-{trial.number}.log"
             yield Job(trial, partial(self._runner.run_and_record, trial._trial_id), log)
 
     def _adopt_trials_without_heartbeat(self) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.trial import TrialState
@@ -13,7 +14,8 @@ from rlher.config.conf_files import read_env_config
 from rlher.config.environment import EnvConfig
 from rlher.config.training import EvalConfig
 from rlher.config.tuning import OptimizeConfig
-from rlher.tuning.search_space import SearchSpace, baseline_params, load_space
+from rlher.tuning.search import Search
+from rlher.tuning.search_space import SearchSpace, load_space
 from rlher.tuning.trial_runner import TrialRunner
 from tests.conftest import TINY, Outcome
 
@@ -43,8 +45,8 @@ def bit_flipping(n_bits: int = 4) -> EnvConfig:
     return replace(read_env_config("BitFlipping-v0"), kwargs={"n_bits": n_bits}, max_episode_steps=n_bits)
 
 
-def small_search(folder: Path, n_seeds: int) -> tuple[TrialRunner, dict]:
-    """Return a tiny search for this process, and the parameters of the baseline."""
+def small_search(folder: Path, n_seeds: int, **keys: Any) -> Search:
+    """Return a tiny search for this process."""
     config = OptimizeConfig(
         algo=DQNConfig(name="dqn", batch_size=16, net_arch=[16], learning_starts=40),
         env=bit_flipping(),
@@ -52,15 +54,13 @@ def small_search(folder: Path, n_seeds: int) -> tuple[TrialRunner, dict]:
         n_seeds=n_seeds,
         eval=EvalConfig(freq=40, episodes=2),
     )
-    space = load_space("her", config.for_parallel_run())
-    runner = TrialRunner(config, "small", space, folder, command_line="")
-    return runner, baseline_params(space, config.for_parallel_run())
+    return Search(replace(config, **keys), load_space("her", config.baseline), folder, command_line="")
 
 
-def run_here(study: optuna.Study, runner: TrialRunner, space: SearchSpace, n_trials: int) -> None:
-    """Run trials in this process."""
+def run_here(study: optuna.Study, runner: TrialRunner, n_trials: int, space: SearchSpace | None = None) -> None:
+    """Run trials in this process, by default in the space of the search."""
     for _ in range(n_trials):
-        trial = study.ask(space)
+        trial = study.ask(space or runner.search.space)
         try:
             value, score = runner.run_trial(trial)
             for name, entry in score._asdict().items():

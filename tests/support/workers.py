@@ -13,6 +13,7 @@ from optuna.trial import Trial, TrialState
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.job_pool import JobPool
 from rlher.tuning.scoring import Score
+from rlher.tuning.search import Search
 from rlher.tuning.study_storage import BASELINE_ATTRIBUTE, open_storage, open_study
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_source import TrialSource
@@ -36,12 +37,12 @@ class QuadraticTrialRunner(TrialRunner):
     together: int = 1
 
     def run_trial(self, trial: Trial) -> tuple[float, Score]:
-        (self.folder / f"{os.getpid()}.pid").touch()
-        while len(list(self.folder.glob("*.pid"))) < self.together:
+        (self.search.folder / f"{os.getpid()}.pid").touch()
+        while len(list(self.search.folder.glob("*.pid"))) < self.together:
             time.sleep(0.05)
         x = trial.params["x"]
         if trial.number == self.blocks or BLOCK in os.environ:
-            (self.folder / "blocked").write_text(str(os.getpid()))
+            (self.search.folder / "blocked").write_text(str(os.getpid()))
             time.sleep(600)
         if trial.number == self.fails:
             raise ZeroDivisionError("on purpose")
@@ -58,12 +59,12 @@ def new_study(
     opened = open_storage(storage, folder, heartbeat)
     study, _ = open_study(opened, "quadratic", {"n": 1}, {"x": 3.0})
     space = {"x": FloatDistribution(-10, 10)}
-    return study, QuadraticTrialRunner(config, "quadratic", space, folder, "", **options)  # type: ignore[arg-type]
+    return study, QuadraticTrialRunner(Search(config, space, folder, ""), "quadratic", **options)  # type: ignore[arg-type]
 
 
 def run_trials(study: Study, runner: TrialRunner, workers: int, total: int = TOTAL) -> None:
     """Run the trials of a study without showing progress."""
-    with JobPool(replace(runner.config, workers=workers, progress=False), ray_retries=0) as pool:
+    with JobPool(replace(runner.search.config, workers=workers, progress=False), ray_retries=0) as pool:
         pool.run(TrialSource(study, runner, total, "quadratic"))
 
 

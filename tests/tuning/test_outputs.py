@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from rlher.config.tuning import OptimizeConfig
 from rlher.tuning.outputs import write_results
 from rlher.tuning.reruns import BASELINE, RERUN_SEED_OFFSET, candidate_json
 from rlher.tuning.scoring import Score
@@ -31,8 +30,8 @@ def candidates(gain: tuple, **params: int) -> list[dict]:
     [((0.4, 0.1, 0.7), True), ((0.4, -np.inf, np.inf), False), ((-0.4, -0.7, -0.1), False)],
 )
 def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: tuple, is_better: bool) -> None:
-    config: OptimizeConfig = small_search(tmp_path, n_seeds=1)[0].config
-    result = write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), config, tmp_path)
+    search = small_search(tmp_path, n_seeds=1)
+    result = write_results(optuna.create_study(), candidates(gain, **{"her.n_sampled_goal": 7}), search)
     assert (f"--recipe {tmp_path / 'best.yaml'}" in str(result.train_command)) == is_better
     verdict = json.loads((tmp_path / "verdict.json").read_text(), parse_constant=pytest.fail)
     assert verdict["candidates"][0]["is_better"] == is_better
@@ -41,10 +40,12 @@ def test_recipe_is_recommended_only_if_it_is_better(tmp_path: Path, gain: tuple,
 
 
 def test_the_recommended_command_names_what_the_trials_learnt_from(tmp_path: Path) -> None:
-    config = small_search(tmp_path, n_seeds=1)[0].config
+    search = small_search(tmp_path, n_seeds=1)
+    config = search.config
     config = replace(config, init_from="logs/a, b", demos=replace(config.demos, path="demos/x-v0"))
     config = replace(config, env=replace(config.env, name="evil:BitFlipping-v0"))
-    command = str(write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), config, tmp_path).train_command)
+    search = replace(search, config=config)
+    command = str(write_results(optuna.create_study(), candidates((0.4, 0.1, 0.7)), search).train_command)
     assert shlex.split(command)[-2:] == ["demos=demos/x-v0", "init_from='logs/a, b'"]
     assert "evil" not in command
 

@@ -11,6 +11,7 @@ from optuna.study import Study
 from rlher.config.tuning import OptimizeConfig
 from rlher.jobs.progress_table import ProgressTable
 from rlher.tuning.scoring import SCORE_KEYS
+from rlher.tuning.search import Search
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.trial_runner import TrialRunner
 from rlher.tuning.trial_source import TrialSource
@@ -29,7 +30,7 @@ def completed_study() -> Study:
 
 
 def progress_of(study: Study, total: int) -> ProgressTable:
-    runner = TrialRunner(OptimizeConfig(), study.study_name, SPACE, Path(), "")
+    runner = TrialRunner(Search(OptimizeConfig(), SPACE, Path(), ""), study.study_name)
     return ProgressTable(TrialSource(study, runner, total, "search"), enabled=True)
 
 

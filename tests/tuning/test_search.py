@@ -17,6 +17,7 @@ from rlher.envs import contract
 from rlher.jobs.job_pool import JobPool
 from rlher.tuning import outputs
 from rlher.tuning.reruns import BASELINE, RERUN_SEED, queue_reruns, select_candidates
+from rlher.tuning.search import Search
 from rlher.tuning.search_space import SearchSpace
 from rlher.tuning.study_storage import open_storage
 from rlher.tuning.trial_source import TrialSource
@@ -63,17 +64,17 @@ def stored(params: dict, space: SearchSpace) -> FrozenTrial:
 def test_parameters_of_another_program_are_ignored(params: dict) -> None:
     study = optuna.create_study()
     study.add_trial(stored(params, {key: CategoricalDistribution([value]) for key, value in params.items()}))
-    assert select_candidates(study, SPACE, OptimizeConfig()) == {BASELINE: DEFAULTS}
+    assert select_candidates(study, Search(OptimizeConfig(), SPACE, Path(), "")) == {BASELINE: DEFAULTS}
 
 
 def test_missing_and_failed_reruns_are_queued() -> None:
     storage = optuna.storages.InMemoryStorage()
-    config = OptimizeConfig(rerun_seeds=3)
-    study = queue_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
+    search = Search(OptimizeConfig(rerun_seeds=3), SPACE, Path("search"), "")
+    study = queue_reruns(storage, {BASELINE: DEFAULTS}, search)
     study.tell(study.ask(SPACE), 1.0)
     study.tell(study.ask(SPACE), state=TrialState.FAIL)
     for _ in range(2):
-        queue_reruns(storage, "search", {BASELINE: DEFAULTS}, config)
+        queue_reruns(storage, {BASELINE: DEFAULTS}, search)
         waiting = study.get_trials(states=[TrialState.WAITING])
         assert [trial.user_attrs[RERUN_SEED] for trial in waiting] == [2, 1]
 
@@ -82,7 +83,7 @@ def test_another_search_is_refused(rlher, monkeypatch: pytest.MonkeyPatch) -> No
     studies = []
 
     def stop(_: JobPool, jobs: TrialSource) -> None:
-        jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
+        jobs.study.add_trial(stored(PARAMS, jobs._runner.search.space))
         studies.append(jobs.study)
         raise KeyboardInterrupt
 
@@ -109,7 +110,7 @@ def test_ctrl_c_in_the_reruns_keeps_an_older_comparison(rlher, monkeypatch: pyte
     def stop_in_the_reruns(_: JobPool, jobs: TrialSource) -> None:
         if jobs.total == 4:
             raise KeyboardInterrupt
-        jobs.study.add_trial(stored(PARAMS, jobs._runner.space))
+        jobs.study.add_trial(stored(PARAMS, jobs._runner.search.space))
 
     monkeypatch.setattr(JobPool, "run", stop_in_the_reruns)
     for name in ("best.yaml", "verdict.json"):

@@ -123,5 +123,5 @@ def test_the_trial_of_a_command_that_died_before_its_first_heartbeat_is_retried(
 
 def _join(runner: TrialRunner) -> None:
     """Run trials of a study, as a command on another machine does."""
-    storage = open_storage(runner.config.storage, runner.folder, runner.config.heartbeat)
+    storage = open_storage(runner.search.config.storage, runner.search.folder, runner.search.config.heartbeat)
     run_trials(optuna.load_study(storage=storage, study_name=runner.study_name), runner, 1)

@@ -55,7 +55,7 @@ def test_trial_of_a_killed_worker_runs_again(tmp_path: Path) -> None:
 
 def test_trials_of_a_dead_command_run_again(tmp_path: Path) -> None:
     study, runner = new_study(tmp_path, heartbeat=1)
-    of_living_command, of_dead_command = (study.ask(runner.space) for _ in range(2))
+    of_living_command, of_dead_command = (study.ask(runner.search.space) for _ in range(2))
     for trial in (of_living_command, of_dead_command):
         study._storage.record_heartbeat(trial._trial_id)
     jobs = TrialSource(study, runner, TOTAL, "quadratic")
