@@ -29,7 +29,7 @@ from typing import Any
 
 import yaml
 
-from rlher.config.training import all_run_fields
+from rlher.config.training import all_run_keys
 
 OLD_WAY = ("eval.workers=0", "engine.overlap=false", "engine.precision=float32")
 """Overrides of the old way; keys that this checkout does not have are left out."""
@@ -90,7 +90,7 @@ def contenders(name: str, words: list[str], other: Path | None) -> dict[str, lis
     rlher = [sys.executable, "-m", "rlher.cli.main"]
     found = {"this checkout": [*rlher, *words]}
     if name in TRAINING:
-        old = [word for word in OLD_WAY if word.partition("=")[0] in all_run_fields()]
+        old = [word for word in OLD_WAY if word.partition("=")[0] in all_run_keys()]
         found["float32"] = [*rlher, *words, "engine.precision=float32"]
         found["old way"] = [*rlher, *words, *old]
         found["plain SB3"] = [sys.executable, SCRIPT, "--plain-sb3", json.dumps(composed(*words))]

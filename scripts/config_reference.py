@@ -1,6 +1,5 @@
 """Write the reference of all config keys, as Markdown, from the dataclasses of the config and the commands."""
 
-from collections.abc import Iterable
 from dataclasses import Field, fields, is_dataclass
 
 import yaml
@@ -8,7 +7,7 @@ import yaml
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS, OffPolicyConfig
 from rlher.config.environment import EnvConfig
-from rlher.config.key import default_of, fields_by_key, rules_of
+from rlher.config.key import Key, KeyRules, keys_of
 from rlher.config.overrides import CONFIG_GROUPS, names_in_group
 from rlher.config.training import ResumeConfig, RunConfig, TrainConfig
 from rlher.config.tuning import OptimizeConfig
@@ -30,12 +29,11 @@ and no recipe holds it. Keys of other commands are of no kind.
 
 def reference() -> str:
     """Return the whole page."""
-    train = fields(TrainConfig)
-    parts = [INTRODUCTION, "## rlher train\n", table(plain(train))]
-    for item in train:
+    parts = [INTRODUCTION, "## rlher train\n", table(plain(TrainConfig))]
+    for item in fields(TrainConfig):
         if section := nested(item):
             parts.append(f"### {item.name}\n\n{(section.__doc__ or '').splitlines()[0]}\n\n{choices(item.name)}")
-            parts.append(table(fields_by_key(section, item.name + ".")))
+            parts.append(table(keys_of(section, item.name + ".")))
             parts += algorithms() if item.name == "algo" else []
     parts.append("## rlher resume\n\nKeys of the run, and:\n")
     parts.append(table(added(ResumeConfig, RunConfig)))
@@ -46,7 +44,7 @@ def reference() -> str:
         if command not in ("train", "resume", "optimize"):
             sections = ", ".join(f"`{item.name}.…`" for item in fields(config) if nested(item))
             note = f"The section {sections} is the one of `rlher train`.\n\n" if sections else ""
-            parts.append(f"## rlher {command}\n\n{note}{table(plain(fields(config)), is_of_run=False)}")
+            parts.append(f"## rlher {command}\n\n{note}{table(plain(config), is_of_run=False)}")
     return "\n".join(parts)
 
 
@@ -54,22 +52,22 @@ def algorithms() -> list[str]:
     """Return one section per algorithm: the keys it adds, and the common keys with other defaults."""
     parts = []
     for name, algorithm in ALGORITHMS.items():
-        common, own = fields_by_key(OffPolicyConfig, "algo."), fields_by_key(algorithm.config, "algo.")
-        differ = [key for key in own if key not in common or default_of(own[key]) != default_of(common[key])]
-        parts.append(f"#### {name}\n\n{algorithm.description}\n\n{table({key: own[key] for key in differ})}")
+        common, own = keys_of(OffPolicyConfig, "algo."), keys_of(algorithm.config, "algo.")
+        differ = {key: own[key] for key in own if key not in common or own[key].default != common[key].default}
+        parts.append(f"#### {name}\n\n{algorithm.description}\n\n{table(differ)}")
     return parts
 
 
-def added(config: type, parent: type, prefix: str = "") -> dict[str, Field]:
+def added(config: type, parent: type) -> dict[str, Key]:
     """Return the keys that ``config`` adds to ``parent`` or describes anew."""
-    inherited = {item.name: rules_of(item).help for item in fields(parent)}
-    differ = (item for item in fields(config) if inherited.get(item.name) != rules_of(item).help)
-    return {prefix + item.name: item for item in differ}
+    inherited = {name: key.rules.help for name, key in keys_of(parent).items()}
+    return {name: key for name, key in keys_of(config).items() if inherited.get(name) != key.rules.help}
 
 
-def plain(items: Iterable[Field]) -> dict[str, Field]:
-    """Return the keys that are not sections, by name."""
-    return {item.name: item for item in items if not nested(item)}
+def plain(config: type) -> dict[str, Key]:
+    """Return the keys that are not in a section, by name."""
+    sections = [item.name for item in fields(config) if nested(item)]
+    return {name: key for name, key in keys_of(config).items() if name.partition(".")[0] not in sections}
 
 
 def nested(item: Field) -> type | None:
@@ -86,25 +84,25 @@ def choices(section: str) -> str:
     return f"`{section}=<name>` with one of {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def table(items: dict[str, Field], is_of_run: bool = True) -> str:
+def table(keys: dict[str, Key], is_of_run: bool = True) -> str:
     """Return a Markdown table of keys: name, default, kind, meaning and limits.
 
     :param is_of_run: whether they are keys of a training run.
     """
     lines = ["| key | default | kind | meaning |", "|--|--|--|--|"]
-    for name, item in items.items():
-        value = yaml.safe_dump(default_of(item), default_flow_style=True).split("\n")[0]
-        kind = "experiment" if rules_of(item).is_param else "runtime" if is_of_run else "–"
-        lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(item)} |")
+    for name, key in keys.items():
+        value = yaml.safe_dump(key.default, default_flow_style=True).split("\n")[0]
+        kind = "experiment" if key.rules.is_param else "runtime" if is_of_run else "–"
+        lines.append(f"| `{name}` | `{value}` | {kind} | {meaning(key.rules)} |")
     return "\n".join(lines) + "\n"
 
 
-def meaning(item: Field) -> str:
+def meaning(rules: KeyRules) -> str:
     """Return a key's text with its choices, or the range it must lie in."""
-    text = str(rules_of(item).help).replace("|", "\\|").replace("<", "&lt;")
-    low, high = rules_of(item).low, rules_of(item).high
-    if rules_of(item).choices:
-        return f"{text}; one of {', '.join(f'`{each}`' for each in rules_of(item).choices)}"
+    text = rules.help.replace("|", "\\|").replace("<", "&lt;")
+    low, high = rules.low, rules.high
+    if rules.choices:
+        return f"{text}; one of {', '.join(f'`{each}`' for each in rules.choices)}"
     if low is not None and high is not None:
         return f"{text}; {low:g} to {high:g}"
     return f"{text}; at least {low:g}" if low else text

@@ -10,8 +10,7 @@ import pandas as pd
 
 from rlher.analysis.loading import LABEL_KEYS, RecordedRun, read_runs
 from rlher.config.command_configs import RunSelectionConfig
-from rlher.config.key import rules_of
-from rlher.config.training import all_run_fields
+from rlher.config.training import all_run_keys
 from rlher.core.console import escape_control, warn
 from rlher.core.errors import UserError, did_you_mean
 from rlher.core.stats import MIN_IQM_RUNS
@@ -27,9 +26,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 POOLED_KEYS = {*LABEL_KEYS} | {
-    key
-    for key, field in all_run_fields().items()
-    if not rules_of(field).is_param or rules_of(field).may_differ_in_group
+    name for name, key in all_run_keys().items() if not key.rules.is_param or key.rules.may_differ_in_group
 }
 """Keys in which runs of one group may differ: seed, length, machine, evaluation and output."""
 

@@ -5,14 +5,13 @@ import itertools
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import Field
 from typing import Any, NamedTuple, NoReturn
 
 from rlher.cli import rl_zoo
 from rlher.cli.commands import COMMANDS, Command
 from rlher.config.command_configs import split_named_folder
 from rlher.config.compose import compose
-from rlher.config.key import takes_list
+from rlher.config.key import Key
 from rlher.config.overrides import (
     SweepValues,
     groups_first,
@@ -90,8 +89,8 @@ def parse(name: str, argv: Sequence[str]) -> CommandLine:
     hyperparameters, others = rl_zoo.translate_hyperparameters(given.pop("params", []))
     flag_values: dict[str, Any] = {}
     for key, value in given.items():
-        field = command.key_fields.get(key)  # None for a group, such as `algo`
-        flag_values[key] = parse_value(key, value, field, is_sweep) if isinstance(value, str) else value
+        declared = command.keys.get(key)  # None for a group, such as `algo`
+        flag_values[key] = parse_value(key, value, declared, is_sweep) if isinstance(value, str) else value
     word_values = _word_values([*words, *others], command, is_sweep)
 
     overrides = word_values | flag_values | hyperparameters
@@ -116,7 +115,7 @@ def _word_values(words: list[str], command: Command, is_sweep: bool) -> dict[str
         else:
             overrides |= _override(word, command, is_sweep)
     if positional and paths:
-        if len(paths) > 1 and not takes_list(positional):
+        if len(paths) > 1 and not positional.takes_list:
             raise UserError(f"`rlher {command.name}` takes one {positional.name}, not {', '.join(paths)}.")
         overrides[positional.name] = paths if len(paths) > 1 else paths[0]
     return overrides
@@ -130,7 +129,7 @@ def _override(word: str, command: Command, is_sweep: bool) -> dict[str, Any]:
     name, equals, text = word.partition("=")
     if equals and name:
         key = name.lstrip("+")  # with + Hydra would accept any key, so a misspelt one would have no effect
-        return {key: parse_value(key, text, command.key_fields.get(key), is_sweep)}
+        return {key: parse_value(key, text, command.keys.get(key), is_sweep)}
     flag = "--" + word.replace("_", "-")
     choices = [f"{group}={word}" for group in command.groups if word in names_in_group(group)]
     near = [f"{flag} or {word}=..."] if flag in command.flags else choices
@@ -153,10 +152,10 @@ def _parser(command: Command) -> _Parser:
     parser.add_argument("-c", "--cfg", choices=["job"])
     if command.sweep:
         parser.add_argument("-m", "--multirun", action="store_true")
-    for flag, field in command.flags.items():
-        if field.name not in command.groups:
-            action = argparse.BooleanOptionalAction if field.type is bool else "store"
-            parser.add_argument(flag, dest=field.name, action=action)
+    for flag, key in command.flags.items():
+        if key.name not in command.groups:
+            action = argparse.BooleanOptionalAction if key.type is bool else "store"
+            parser.add_argument(flag, dest=key.name, action=action)
     for group in command.groups:
         parser.add_argument(f"--{group}")
     if "algo" in command.groups:
@@ -172,7 +171,7 @@ def _require_single_values(command: Command, overrides: Mapping[str, Any]) -> No
             raise UserError(f"{key}={override_text(value)} has several values; {advice}.")
 
 
-def _is_path(word: str, command: Command, positional: Field) -> bool:
+def _is_path(word: str, command: Command, positional: Key) -> bool:
     """Return whether a word is a run folder and not an override. A folder may have a name such as ``lr=0.1``.
 
     ``NAME=folder`` names a curve if the command takes several runs and has no key ``NAME``.
@@ -181,4 +180,4 @@ def _is_path(word: str, command: Command, positional: Field) -> bool:
     if not name:
         return True  # a word without "=", or an existing folder with "=" in its name
     is_folder = "/" in folder or os.path.isdir(folder)
-    return takes_list(positional) and name not in command.key_fields and is_folder
+    return positional.takes_list and name not in command.keys and is_folder

@@ -9,15 +9,15 @@ import functools
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from rlher.config import command_configs
-from rlher.config.key import default_of, fields_by_key, rules_of
+from rlher.config.key import Key, keys_of
 from rlher.config.overrides import CONFIG_GROUPS
 from rlher.config.plugins import Registry
-from rlher.config.training import ResumeConfig, TrainConfig, all_run_fields
+from rlher.config.training import ResumeConfig, TrainConfig, all_run_keys
 from rlher.config.tuning import OptimizeConfig
 from rlher.core import fork_server
 from rlher.core.console import UNLIMITED_WIDTH, output_width, print_line, print_note, text_table
@@ -60,23 +60,23 @@ class Command:
         return (self.function.__doc__ or self.name).splitlines()[0].rstrip(".")
 
     @property
-    def flags(self) -> dict[str, Field]:
+    def flags(self) -> dict[str, Key]:
         """The command's keys by flag, such as ``--seed``. Keys of a section have no flag."""
-        values = [field for field in fields(self.schema) if not is_dataclass(default_of(field))]
-        return {"--" + field.name.replace("_", "-"): field for field in values}
+        keys = keys_of(self.schema).values()
+        return {"--" + key.name.replace("_", "-"): key for key in keys if "." not in key.name}
 
     @functools.cached_property
-    def key_fields(self) -> dict[str, Field]:
+    def keys(self) -> dict[str, Key]:
         """The command's config keys and short forms, including the keys of every algorithm and environment."""
-        keys = fields_by_key(self.schema)
+        keys = keys_of(self.schema)
         keys |= {"demos": keys["demos.path"]} if "demos.path" in keys else {}
         sections = tuple(f"{group}." for group in self.groups)
-        return keys | {key: field for key, field in all_run_fields().items() if key.startswith(sections)}
+        return keys | {name: key for name, key in all_run_keys().items() if name.startswith(sections)}
 
     @property
-    def positional(self) -> Field | None:
+    def positional(self) -> Key | None:
         """The key that words without a flag set, such as the run folder of ``rlher enjoy <run>``."""
-        return next((field for field in fields(self.schema) if rules_of(field).positional), None)
+        return next((key for key in keys_of(self.schema).values() if key.rules.positional), None)
 
     @property
     def groups(self) -> list[str]:

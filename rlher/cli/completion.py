@@ -4,10 +4,9 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import Field
 
 from rlher.cli.commands import COMMANDS
-from rlher.config.key import rules_of
+from rlher.config.key import Key
 from rlher.config.overrides import names_in_group
 from rlher.core.errors import UserError
 
@@ -63,7 +62,7 @@ def _candidates(before: list[str], word: str) -> Iterable[str]:
     if word.startswith("-"):
         return command.flags
     groups = command.groups
-    keys = dict(command.key_fields)
+    keys = dict(command.keys)
     positional = keys.pop(getattr(command.positional, "name", ""), None)
     key, equals, start = word.partition("=")
     if equals:
@@ -86,11 +85,11 @@ def _up_to_next_dot(text: str, start: int) -> str:
     return text if dot < 0 else text[: dot + 1]
 
 
-def _values(field: Field | None) -> Sequence[str]:
+def _values(key: Key | None) -> Sequence[str]:
     """Return the values that a config key takes, if they can be listed."""
-    if field is None:
+    if key is None:
         return ()
-    return ("true", "false") if field.type is bool else rules_of(field).choices
+    return ("true", "false") if key.type is bool else key.rules.choices
 
 
 def _paths(start: str) -> list[str]:

@@ -1,12 +1,11 @@
 """The texts of ``rlher --help`` and of a command's ``--help`` and ``--help-all``."""
 
 import textwrap
-from dataclasses import Field
 from typing import Any
 
 from rlher import __version__
 from rlher.cli.commands import COMMANDS, Command
-from rlher.config.key import default_of, rules_of, takes_list
+from rlher.config.key import Key
 from rlher.config.overrides import names_in_group, override_text
 from rlher.core.console import output_width
 
@@ -59,8 +58,7 @@ def command_help(command: Command, with_keys: bool = False) -> str:
     if examples := [f"  {example}" for example in EXAMPLES if example.startswith(f"rlher {command.name} ")]:
         lines += [*examples, ""]
     lines.append("flags (each is a key too):")
-    for flag, field in command.flags.items():
-        lines.append(_key_entry(flag, 18, field, default_of(field)))
+    lines += [_key_entry(flag, 18, key) for flag, key in command.flags.items()]
     if with_keys and command.groups:
         lines += ["", "groups (`rlher list` describes algorithms, environments and strategies):"]
         for group in command.groups:
@@ -68,23 +66,22 @@ def command_help(command: Command, with_keys: bool = False) -> str:
             lines.append(_entry(f"{group}=", 7, " | ".join(names)))
     if with_keys:
         lines += ["", "keys of all algorithms (`--cfg job` prints the values for one algorithm and environment):"]
-        lines += [_key_entry(key, 34, field, default_of(field)) for key, field in command.key_fields.items()]
+        lines += [_key_entry(name, 34, key) for name, key in command.keys.items()]
     return "\n".join([*lines, "", f"{SWEEP_FLAG if command.sweep else ''}{OTHER_FLAGS}"])
 
 
-def _usage(positional: Field | None) -> str:
+def _usage(positional: Key | None) -> str:
     if positional is None:
         return ""
-    return " [<run or folder> ...]" if takes_list(positional) else f" [<{positional.name}>]"
+    return " [<run or folder> ...]" if positional.takes_list else f" [<{positional.name}>]"
 
 
-def _key_entry(name: str, size: int, field: Field, default: Any) -> str:
+def _key_entry(name: str, size: int, key: Key) -> str:
     """Return the entry of a flag or key: its text, default and choices."""
-    details = [] if default in (None, "", []) else [override_text(default)]
-    rules = rules_of(field)
-    if rules.choices:
-        details.append(f"one of {', '.join(rules.choices)}")
-    return _entry(name, size, f"{rules.help} ({'; '.join(details)})" if details else rules.help)
+    details = [] if key.default in (None, "", []) else [override_text(key.default)]
+    if key.rules.choices:
+        details.append(f"one of {', '.join(key.rules.choices)}")
+    return _entry(name, size, f"{key.rules.help} ({'; '.join(details)})" if details else key.rules.help)
 
 
 def _entry(name: str, size: int, text: str) -> str:

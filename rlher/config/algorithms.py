@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlher.config.key import fields_by_key, param, with_default
+from rlher.config.key import keys_of, param, with_default
 from rlher.config.plugins import Registry
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
@@ -194,7 +194,7 @@ def algorithm_of(path: str) -> str:
 
 def algorithms_with_key(key: str) -> list[str]:
     """Return the names of the algorithms that have a config key, such as ``algo.policy_delay``."""
-    return [name for name, algorithm in ALGORITHMS.items() if key in fields_by_key(algorithm.config, "algo.")]
+    return [name for name, algorithm in ALGORITHMS.items() if key in keys_of(algorithm.config, "algo.")]
 
 
 OWN_ALGORITHMS = {

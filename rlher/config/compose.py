@@ -8,7 +8,7 @@ from rlher.config.algorithms import ALGORITHMS
 from rlher.config.assignment import set_values
 from rlher.config.conf_files import conf_files, find_conf_file, is_yaml_path, read_env_file, read_mapping
 from rlher.config.environment import EnvConfig
-from rlher.config.key import flatten_sections, iter_keys, rules_of, validate, values_by_key
+from rlher.config.key import flatten_sections, keys_of, validate, values_by_key
 from rlher.config.overrides import expand_overrides, names_in_group
 from rlher.config.training import RunConfig
 from rlher.config.trust import require_trusted_code, trusts_code
@@ -77,7 +77,7 @@ def _assign_recipe(config: RunConfig, name: str, trust_code: bool) -> None:
     :raises UserError: there is no such recipe, or the recipe does not fit the algorithm, sets a key that is no
         parameter, or names code that is not trusted.
     """
-    settings = [key for key, field, _ in iter_keys(config) if not rules_of(field).is_param]  # such as trust_code
+    settings = [name for name, key in keys_of(config).items() if not key.rules.is_param]  # such as trust_code
     recipe = dict(flatten_sections(config, _read_recipe(name)))
     if wrong := [key for key in recipe if key in settings]:
         raise UserError(f"recipe {name} sets {wrong[0]}, which is no parameter; give the key on the command line.")

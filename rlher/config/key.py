@@ -4,7 +4,8 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
@@ -81,23 +82,45 @@ def with_default(config: type, name: str, default: Any) -> Any:
 
     :return: a dataclass field.
     """
-    declared = {field.name: field for field in fields(config)}
-    return _declare(default, rules_of(declared[name]))
+    return _declare(default, keys_of(config)[name].rules)
 
 
-def rules_of(field: Field) -> KeyRules:
-    """Return the rules of a key. A section has none that differ from their defaults."""
-    return field.metadata.get("rules", KeyRules())
+@dataclass(frozen=True)
+class Key:
+    """A config key, made from a field of a config dataclass.
+
+    :param name: dotted name, such as ``algo.gamma``.
+    :param type: type of the value, as it is annotated.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    rules: KeyRules
+
+    @property
+    def takes_list(self) -> bool:
+        """Whether the value is a list."""
+        return get_origin(first_type(self.type)) is list
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the value is a text."""
+        return self.type in (str, str | None)
 
 
-def default_of(field: Field) -> Any:
-    """Return the default of a key or section."""
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def takes_list(field: Field) -> bool:
-    """Return whether the value of a key is a list."""
-    return get_origin(first_type(field.type)) is list
+def keys_of(config: Any, prefix: str = "") -> dict[str, Key]:
+    """Return the keys of a config or a config dataclass, and of its sections, by dotted name."""
+    config = config() if isinstance(config, type) else config
+    keys: dict[str, Key] = {}
+    for field in fields(config):
+        name, value = prefix + field.name, getattr(config, field.name)
+        if is_dataclass(value):
+            keys |= keys_of(value, f"{name}.")
+        else:
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            keys[name] = Key(name, field.type, default, field.metadata.get("rules", KeyRules()))
+    return keys
 
 
 def first_type(annotation: Any) -> Any:
@@ -105,25 +128,12 @@ def first_type(annotation: Any) -> Any:
     return get_args(annotation)[0] if isinstance(annotation, UnionType) else annotation
 
 
-def takes_text(field: Field) -> bool:
-    """Return whether the value of a key is a text."""
-    return field.type in (str, str | None)
-
-
-def iter_keys(config: Any, prefix: str = "") -> Iterator[tuple[str, Field, Any]]:
-    """Yield the dotted keys of a config and of its sections, each with its field and its value."""
-    for field in fields(config):
-        key = prefix + field.name
-        value = getattr(config, field.name)
-        if is_dataclass(value):
-            yield from iter_keys(value, f"{key}.")
-        else:
-            yield key, field, value
-
-
 def values_by_key(config: Any, prefix: str = "") -> dict[str, Any]:
-    """Return the values of a config and of its sections by dotted key."""
-    return {key: value for key, _, value in iter_keys(config, prefix)}
+    """Return the values of a config and of its sections by dotted name.
+
+    :param prefix: put before each name.
+    """
+    return {prefix + name: attrgetter(name)(config) for name in keys_of(config)}
 
 
 def flatten_sections(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -141,20 +151,15 @@ def flatten_sections(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[s
     return flatten(values, is_section)
 
 
-def fields_by_key(schema: type, prefix: str = "") -> dict[str, Field]:
-    """Return the fields of a config dataclass and of its sections by dotted key."""
-    return {key: field for key, field, _ in iter_keys(schema(), prefix)}
-
-
 def param_values(config: Any) -> dict[str, Any]:
     """Return the values of all parameters by dotted key, see :func:`param`.
 
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
-        key: json.loads(json.dumps(value, default=str))
-        for key, field, value in iter_keys(config)
-        if rules_of(field).is_param
+        name: json.loads(json.dumps(attrgetter(name)(config), default=str))
+        for name, key in keys_of(config).items()
+        if key.rules.is_param
     }
 
 
@@ -179,16 +184,16 @@ def validate(config: Any) -> None:
 
     A section with further rules has a method ``validate``.
     """
-    for key, field, value in iter_keys(config):
+    for name, key in keys_of(config).items():
+        value = attrgetter(name)(config)
         if value is not None:
-            _validate_value(key, value, field)
+            _validate_value(name, value, key.rules)
     for part in (config, *(getattr(config, field.name) for field in fields(config))):
         if hasattr(part, "validate"):
             part.validate()
 
 
-def _validate_value(key: str, value: Any, field: Field) -> None:
-    rules = rules_of(field)
+def _validate_value(key: str, value: Any, rules: KeyRules) -> None:
     if rules.choices and value not in rules.choices and not (rules.names_code and ":" in str(value)):
         or_code = ", nor module:name of your own" if rules.names_code else ""
         longer = [choice for choice in rules.choices if choice.endswith(str(value))]  # tex: latex, and not text
@@ -199,7 +204,7 @@ def _validate_value(key: str, value: Any, field: Field) -> None:
             raise UserError(f"{key}={value} needs {rules.length} entries, not {len(value)}.")
         for entry in value:
             if entry is not None:
-                _validate_value(key, entry, field)
+                _validate_value(key, entry, rules)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{key}={value} is not a finite number.")

@@ -8,14 +8,13 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import Field
 from types import SimpleNamespace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, algorithm_of
 from rlher.config.conf_files import conf_files
 from rlher.config.her import HER_PRESETS
-from rlher.config.key import flatten_sections, takes_list, takes_text
+from rlher.config.key import Key, flatten_sections
 from rlher.config.training import RunConfig
 from rlher.core.errors import UserError, first_line
 from rlher.her.strategies import STRATEGIES
@@ -80,25 +79,25 @@ def _expand_override(key: str, value: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def parse_value(key: str, text: str, field: Field | None, is_sweep: bool) -> Any:
-    """Return the value of ``key=text`` or ``--key text``, or :class:`SweepValues` if the text has several values.
+def parse_value(name: str, text: str, key: Key | None, is_sweep: bool) -> Any:
+    """Return the value of ``name=text`` or ``--name text``, or :class:`SweepValues` if the text has several values.
 
     Values have Hydra's grammar. Outside of a sweep there are two exceptions: the value of a key that takes text is the
     text as it is, unless it is quoted (``title=a, b``), and the brackets of a list may be left out (``by=algo,seed``).
 
-    :param field: field of the key, None if no config dataclass has the key.
+    :param key: the key of this name, None if there is none, as for a group.
     :param is_sweep: whether the command line has ``-m``.
     :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """
     if text.lower() == "null":
         return None
-    is_text = field is not None and takes_text(field)
+    is_text = key is not None and key.takes_text
     if is_text and not is_sweep and text.lstrip()[:1] not in ("'", '"'):
         return text
-    is_list = field is not None and takes_list(field) and not is_sweep
+    is_list = key is not None and key.takes_list and not is_sweep
     if is_list and not text:
         return []
-    value = text if PLAIN.fullmatch(text) else _parse_by_hydra(key, text)
+    value = text if PLAIN.fullmatch(text) else _parse_by_hydra(name, text)
     if is_text and not isinstance(value, str | SweepValues):  # -m logs=2024_11
         return text
     return list(value) if is_list and isinstance(value, SweepValues) else value

@@ -2,13 +2,13 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rlher.config.algorithms import ALGORITHMS, ActorCriticConfig, OffPolicyConfig
 from rlher.config.environment import EnvConfig
 from rlher.config.her import DemosConfig, HerConfig
-from rlher.config.key import MAX_SEED, MAX_STEPS, fields_by_key, param, param_values, rules_of, setting
+from rlher.config.key import MAX_SEED, MAX_STEPS, Key, keys_of, param, param_values, setting
 from rlher.core.errors import UserError
 
 TRACKERS = {"wandb": "rlher.training.loggers:WandbTracker"}
@@ -184,22 +184,16 @@ SWEEP_KEYS = {field.name for field in fields(TrainConfig)} - {field.name for fie
 
 
 @functools.cache
-def all_run_fields() -> Mapping[str, Field]:
-    """Return the fields of :class:`RunConfig` by dotted key, with the ``algo.`` keys of every algorithm."""
-    keys = fields_by_key(RunConfig)
+def all_run_keys() -> Mapping[str, Key]:
+    """Return the keys of :class:`RunConfig` by dotted name, with the ``algo.`` keys of every algorithm."""
+    keys = keys_of(RunConfig)
     for algorithm in ALGORITHMS.values():
-        keys |= fields_by_key(algorithm.config, "algo.")
+        keys |= keys_of(algorithm.config, "algo.")
     return keys
-
-
-@functools.cache
-def fields_that_name_code() -> Mapping[str, Field]:
-    """Return the dotted keys of a training run whose values may name the user's own code."""
-    return {key: field for key, field in all_run_fields().items() if rules_of(field).names_code}
 
 
 def values_kept_on_resume(config: RunConfig) -> dict[str, Any]:
     """Return the values that a resumed run keeps, by dotted key."""
-    fields = all_run_fields()
-    kept = {key: value for key, value in param_values(config).items() if not rules_of(fields[key]).changeable_on_resume}
+    keys = all_run_keys()
+    kept = {name: value for name, value in param_values(config).items() if not keys[name].rules.changeable_on_resume}
     return {**kept, "recipe": config.recipe}

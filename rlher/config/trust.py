@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlher.config.key import rules_of, takes_list
-from rlher.config.training import fields_that_name_code
+from rlher.config.training import all_run_keys
 from rlher.core.errors import UserError
 from rlher.core.nested import leaves
 from rlher.core.reading import read_text_or_empty
@@ -62,15 +61,15 @@ def _named_code(key: str, value: Any) -> list[Any]:
 
     :param key: a config key, or an entry of a mapping, such as ``env.kwargs.x`` or ``her.goal_mix.module:name``.
     """
-    name = next((name for name in fields_that_name_code() if f"{key}.".startswith(f"{name}.")), None)
-    if name is None:
+    keys = [each for each in all_run_keys().values() if each.rules.names_code]
+    declared = next((each for each in keys if f"{key}.".startswith(f"{each.name}.")), None)
+    if declared is None:
         return []
-    entry = key.removeprefix(name).lstrip(".")
+    entry = key.removeprefix(declared.name).lstrip(".")
     parts = leaves({entry: value} if entry else value)
-    field = fields_that_name_code()[name]
-    if rules_of(field).names_code == "module:name":
+    if declared.rules.names_code == "module:name":
         return [part for part in parts if ":" in str(part)]
-    if takes_list(field):  # a number may become the name of a module
+    if declared.takes_list:  # a number may become the name of a module
         return parts
     return [part for part in parts if part and not isinstance(part, int | float)]
 

@@ -3,7 +3,7 @@
 To add an algorithm, see :mod:`rlher.config.algorithms`.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from rlher.algos.off_policy_algorithm import OffPolicyAlgorithm
 from rlher.algos.schedules import make_schedule
 from rlher.algos.target_q_bounds import resolve_target_q_bounds
 from rlher.config.algorithms import ACTIVATIONS, ALGORITHMS, ActorCriticConfig, OffPolicyConfig
-from rlher.config.key import rules_of
-from rlher.config.training import RunConfig, all_run_fields
+from rlher.config.key import keys_of
+from rlher.config.training import RunConfig, all_run_keys
 from rlher.core.errors import ReportedError, UserError, first_line
 from rlher.core.rng import preserve_rng_state
 from rlher.core.user_code import import_object
@@ -110,7 +110,7 @@ def _construct_model(config: RunConfig, vec_env: VecEnv, device: str, **argument
 
 def _values_for(algo: OffPolicyConfig, taker: str) -> dict[str, Any]:
     """Return the values of the ``algo.`` keys that are arguments of the ``"constructor"`` or of the ``"policy"``."""
-    return {field.name: getattr(algo, field.name) for field in fields(algo) if rules_of(field).argument_of == taker}
+    return {name: getattr(algo, name) for name, key in keys_of(algo).items() if key.rules.argument_of == taker}
 
 
 def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def constructor_arguments(config: RunConfig, vec_env: VecEnv, **arguments: Any) 
     by_name["policy_kwargs"] = _policy_arguments(config, vec_env.observation_space)
     by_name |= {"n_steps": 1} | arguments  # the replay buffer has the n-step returns
     for name in algo.kwargs.keys() & {*by_name, *vars(algo), *vars(config.demos)}:
-        keys = [key for key in all_run_fields() if key.rpartition(".")[2] == name]
+        keys = [key for key in all_run_keys() if key.rpartition(".")[2] == name]
         raise UserError(f"algo.kwargs.{name} is not supported; set {keys[0] if keys else 'a config key'} instead.")
     return {**by_name, **algo.kwargs}
 

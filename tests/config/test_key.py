@@ -7,7 +7,7 @@ import pytest
 from rlher.analysis.grouping import POOLED_KEYS
 from rlher.analysis.loading import LABEL_KEYS
 from rlher.config.environment import EnvConfig
-from rlher.config.key import fields_by_key, param, param_values, setting, validate
+from rlher.config.key import keys_of, param, param_values, setting, validate
 from rlher.config.training import RunConfig, values_kept_on_resume
 from rlher.core.errors import UserError
 
@@ -16,7 +16,7 @@ def test_grouping_ignores_seed_length_machine_and_output() -> None:
     ignored = POOLED_KEYS - {*LABEL_KEYS}
     assert {"seed", "total_timesteps", "recipe", "logs", "device", "threads", "vec_env", "engine.compile"} <= ignored
     assert {"env.step_timeout", "env.max_restarts", "logger", "record", "progress", "tensorboard", "json"} <= ignored
-    assert {name for name in fields_by_key(RunConfig) if name.startswith("eval.")} <= ignored
+    assert {name for name in keys_of(RunConfig) if name.startswith("eval.")} <= ignored
     assert not {name for name in ignored if name.startswith(("algo.", "her.", "normalize."))}
     assert not {"env.kwargs", "n_envs", "init_from", "engine.precision"} & ignored
     assert "checkpoint.freq" in ignored, "it truncates an episode now and then, which makes no other agent"

@@ -40,9 +40,7 @@ def test_values_become_what_their_keys_take() -> None:
     ],
 )
 def test_short_forms_stand_for_keys(word: str, key: str, value: object) -> None:
-    command = next(
-        name for name in ("train", "optimize", "plot") if key in COMMANDS[name].key_fields or "kwargs" in key
-    )
+    command = next(name for name in ("train", "optimize", "plot") if key in COMMANDS[name].keys or "kwargs" in key)
     assert expand_overrides(parse(command, [word]).overrides)[key] == value
 
 

@@ -13,8 +13,8 @@ import pytest
 import rlher
 from rlher.cli.commands import COMMANDS
 from rlher.config.algorithms import ALGORITHMS
-from rlher.config.key import fields_by_key, rules_of
-from rlher.config.training import all_run_fields
+from rlher.config.key import keys_of
+from rlher.config.training import all_run_keys
 from rlher.config.tuning import OptimizeConfig
 from tests.support.documents import NAMES, ROOT, prose
 
@@ -85,25 +85,25 @@ def test_reference_has_every_key() -> None:
     for command in COMMANDS:
         schema = COMMANDS[command].schema
         assert f"## rlher {command}\n" in page
-        assert [key for key in fields_by_key(schema) if key != "env" and f"| `{key}` |" not in page] == []
+        assert [key for key in keys_of(schema) if key != "env" and f"| `{key}` |" not in page] == []
     for algorithm in ALGORITHMS.values():
-        assert [key for key in fields_by_key(algorithm.config, "algo.") if f"| `{key}` |" not in page] == []
+        assert [key for key in keys_of(algorithm.config, "algo.") if f"| `{key}` |" not in page] == []
 
 
 def test_the_keys_that_may_change_when_a_run_is_resumed_are_listed() -> None:
     listed = (
         (ROOT / "docs/guide/resume.md").read_text().partition("## What may change")[2].partition("Any other change")[0]
     )
-    fields = all_run_fields().items()
-    settings = {key for key, field in fields if not rules_of(field).is_param} - {"recipe"}
-    changeable = settings | {key for key, field in fields if rules_of(field).changeable_on_resume}
+    keys = all_run_keys().items()
+    settings = {name for name, key in keys if not key.rules.is_param} - {"recipe"}
+    changeable = settings | {name for name, key in keys if key.rules.changeable_on_resume}
     assert set(re.findall(r"`([a-z_.]+)`", listed)) - {"config.yaml"} == changeable
 
 
 def test_documented_keys_exist() -> None:
     sections = "algo|env|her|demos|engine|normalize|eval|checkpoint"
-    known = set(fields_by_key(OptimizeConfig))
-    known |= {key for algorithm in ALGORITHMS.values() for key in fields_by_key(algorithm.config, "algo.")}
+    known = set(keys_of(OptimizeConfig))
+    known |= {key for algorithm in ALGORITHMS.values() for key in keys_of(algorithm.config, "algo.")}
     for name in NAMES:
         named = re.findall(rf"`((?:{sections})\.\w+(?:\.\w+)*)\b(?!/)(?<!json)", prose(name))
         named = [key for key in named if not re.search(r"kwargs\.", key)]

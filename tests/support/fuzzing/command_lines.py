@@ -8,7 +8,7 @@ from unittest import mock
 
 from rlher.cli.commands import COMMANDS, Command
 from rlher.cli.main import main
-from rlher.config.key import fields_by_key
+from rlher.config.key import keys_of
 from tests.support.fuzzing.checks import Violation, file_states, run_checked
 
 SYMBOLS = "= ' \" \\ [ ] { } ( ) ${ ${x} ${oc.env:HOME} ${env.id} ??? ~ + ++ @ : , ; $ %s .. / é 日本 💥 a=b=c \\'"
@@ -21,7 +21,7 @@ CONFIG_GROUPS = ("algo", "env", "her", "recipe", "space", "algo.tau", "env.kwarg
 def random_command_line(rng: Random) -> list[str]:
     """Return a command with random arguments."""
     name = rng.choice([*COMMANDS])
-    keys = [*fields_by_key(COMMANDS[name].schema), *CONFIG_GROUPS]
+    keys = [*keys_of(COMMANDS[name].schema), *CONFIG_GROUPS]
     words = []
     for _ in range(rng.randint(1, 4)):
         key = rng.choice(keys) if rng.random() < 0.8 else _random_text(rng)
