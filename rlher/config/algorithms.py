@@ -140,19 +140,24 @@ class SACConfig(ActorCriticConfig):
 
 
 @dataclass
-class DDPGConfig(ActorCriticConfig):
-    """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
+class DeterministicConfig(ActorCriticConfig):
+    """Keys of the algorithms whose actor is deterministic."""
 
-    n_critics: int = with_default(ActorCriticConfig, "n_critics", 1)
     action_noise: float = with_default(ActorCriticConfig, "action_noise", 0.2)
     action_l2: float = param(0.0, "weight of the mean squared action in the actor's loss", low=0)
 
 
 @dataclass
-class TD3Config(DDPGConfig):
+class DDPGConfig(DeterministicConfig):
+    """Deep deterministic policy gradient (Lillicrap et al. 2016), used for the HER paper's robot tasks."""
+
+    n_critics: int = with_default(DeterministicConfig, "n_critics", 1)
+
+
+@dataclass
+class TD3Config(DeterministicConfig):
     """Twin delayed DDPG (Fujimoto et al. 2018)."""
 
-    n_critics: int = with_default(DDPGConfig, "n_critics", 2)
     policy_delay: int = param(2, "critic updates per actor update", low=1)
     target_policy_noise: float = param(0.2, "standard deviation of the target policy smoothing noise", low=0)
     target_policy_noise_schedule: str = param(
