@@ -1,7 +1,8 @@
 """Translate RL Zoo's command line and YAML files to overrides.
 
 ``rlher --algo sac --env FetchReach-v4 -n 10000 -params batch_size:256`` becomes
-``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``.
+``rlher train algo=sac env=FetchReach-v4 total_timesteps=10000 algo.batch_size=256``. ``--algo`` and ``--env`` are flags
+of rlher's own, because a group has one, see :mod:`rlher.cli.command_line`.
 """
 
 import argparse
