@@ -11,11 +11,12 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer as SB3HerReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm as SB3OffPolicyAlgorithm
 from stable_baselines3.common.policies import BaseModel
-from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs
+from stable_baselines3.common.type_aliases import MaybeCallback, PyTorchObs, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
@@ -177,57 +178,73 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
 
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
-            steps_before = self.num_timesteps
-            if not self._collect_rollout(callback, log_interval):
+            rollout = self.collect_rollouts(
+                self.env,
+                callback,
+                self.train_freq,
+                self.replay_buffer,
+                self.action_noise,
+                self.learning_starts,
+                log_interval,
+            )
+            if not rollout.continue_training:
                 break
             if self.num_timesteps > self.learning_starts:
-                collected_steps = self.num_timesteps - steps_before
-                self.gradient_steps_due = collected_steps if self.gradient_steps < 0 else self.gradient_steps
+                self.gradient_steps_due = rollout.episode_timesteps if self.gradient_steps < 0 else self.gradient_steps
             if not self.overlap:
                 self._do_due_updates()
         callback.on_training_end()
         self._do_due_updates()
         return self
 
-    def _collect_rollout(self, callback: BaseCallback, log_interval: int | None) -> bool:
+    def collect_rollouts(
+        self,
+        env: Any,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
         """Play ``train_freq`` steps or episodes and store them. During the first step, do the updates that are due.
 
-        :return: whether training continues; False if a callback ended it.
+        :return: number of steps and of episodes, and whether training continues; it does not if a callback ended it.
         """
         num_collected_steps = num_collected_episodes = 0
         callback.on_rollout_start()
-        while should_collect_more_steps(self.train_freq, num_collected_steps, num_collected_episodes):
-            actions, buffer_actions = self._sample_action(self.learning_starts, self.action_noise, self.n_envs)
+        continues = True
+        while continues and should_collect_more_steps(train_freq, num_collected_steps, num_collected_episodes):
+            actions, buffer_actions = self._sample_action(learning_starts, action_noise, env.num_envs)
             try:
-                self.env.step_async(actions)
+                env.step_async(actions)
                 self._do_due_updates()
-                new_obs, rewards, dones, infos = self.env.step_wait()
+                new_obs, rewards, dones, infos = env.step_wait()
             except WorkerLost as lost:  # this step has no result
-                self.start_new_episodes(self.env.replace_lost(lost))
+                self.start_new_episodes(env.replace_lost(lost))
                 continue
             self.update_normalizer(new_obs)
 
-            self.num_timesteps += self.n_envs
+            self.num_timesteps += env.num_envs
             num_collected_steps += 1
             callback.update_locals(locals())
-            continues = callback.on_step()
+            continues = callback.on_step()  # takes effect after storing: a checkpoint repeats stored actions only
 
             self._update_info_buffer(infos, dones)
-            self._store_transition(self.replay_buffer, buffer_actions, new_obs, rewards, dones, infos)
+            self._store_transition(replay_buffer, buffer_actions, new_obs, rewards, dones, infos)
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             for env_idx in dones.nonzero()[0].tolist():
                 num_collected_episodes += 1
                 self._episode_num += 1
-                if self.action_noise is not None:
-                    self.action_noise.reset(**({"indices": [env_idx]} if self.n_envs > 1 else {}))
+                if action_noise is not None:
+                    action_noise.reset(**({"indices": [env_idx]} if env.num_envs > 1 else {}))
                 self.random_actions.reset(env_idx)
                 if log_interval is not None and self._episode_num % log_interval == 0:
                     self.dump_logs()
-            if not continues:  # checked after storing, because a checkpoint repeats the actions of stored steps only
-                return False
-        callback.on_rollout_end()
-        return True
+        if continues:
+            callback.on_rollout_end()
+        return RolloutReturn(num_collected_steps * env.num_envs, num_collected_episodes, continues)
 
     def _do_due_updates(self) -> None:
         updates, self.gradient_steps_due = self.gradient_steps_due, 0
