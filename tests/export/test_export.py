@@ -19,7 +19,7 @@ from torch.nn import Tanh
 from rlher.algos import ALGORITHMS
 from rlher.config.command_configs import PlayConfig
 from rlher.envs.make import make_env
-from rlher.evaluation.models import choose_model
+from rlher.evaluation.models import choose_model, make_policy
 from rlher.export import exporter
 from rlher.run import lookup
 from tests.conftest import TINY
@@ -91,7 +91,7 @@ def _actions_with_rlher(run: Path, folder: Path, rows: int) -> list[np.ndarray]:
     """Return a run's actions, which are those of its model file, loaded with rlher's class or SB3's."""
     chosen = choose_model(PlayConfig(run=str(run)))
     env = make_env(chosen.run.config.env)
-    policy, space = chosen.load_policy(env), env.observation_space
+    policy, space = make_policy(chosen.load(env)), env.observation_space
     space.seed(0)
     samples = [space.sample() for _ in range(rows)]
     observations = {key: np.stack([row[key] for row in samples]).clip(-3, 3) for key in space.spaces}

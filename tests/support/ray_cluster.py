@@ -50,17 +50,18 @@ def main(folder: Path) -> None:
     sweep = ["train", "-m", "algo=dqn", "env=BitFlipping-v0", "recipe=null", *TINY, "total_timesteps=60", "seed=0,1"]
     workers = ["workers=2", "launcher=ray", f"ray_address={HEAD}"]
     subprocess.run([sys.executable, "-m", "rlher", *sweep, *workers], cwd=folder, check=True, timeout=200)
-    study, spec = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
-    spec = replace(spec, config=replace(spec.config, launcher="ray", ray_address=HEAD))
-    search = threading.Thread(target=run_trials, args=(study, spec, 2), daemon=True)
-    search.start()
+    study, runner = new_study(folder, postgres.url, heartbeat=5, seconds=0.3)
+    config = replace(runner.search.config, launcher="ray", ray_address=HEAD)
+    runner = replace(runner, search=replace(runner.search, config=config))
+    thread = threading.Thread(target=run_trials, args=(study, runner, 2), daemon=True)
+    thread.start()
     wait_for((folder / "blocked").exists, 120)
     raylet = parent(int((folder / "blocked").read_text()))
     assert raylet is not None
     processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     for pid in [raylet, *(pid for pid in processes if parent(pid) == raylet)]:  # as if the machine had died
         os.kill(pid, signal.SIGKILL)
-    search.join(120)
+    thread.join(120)
     require_complete(study)
     lost = sum(trial.state is TrialState.FAIL for trial in study.trials)
     print(f"8 trials done, {lost} lost on the dead node")
