@@ -132,7 +132,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         if self.use_sde:
             raise ValueError("use_sde, state-dependent exploration, is not supported; leave it out")
         super()._setup_model()
-        saved = {*vars(self)}
+        before = {*vars(self)}
         extractors = [module for module in self.policy.modules() if isinstance(module, NormalizedExtractor)]
         self.normalizer = extractors[0].normalizer if extractors else None
         for extractor in extractors[1:]:
@@ -142,7 +142,7 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
         self.joined_keys = find_joined_keys(self.policy)
         self.has_training_mode = has_training_mode(self.policy)
         self.setup_update()
-        derived = [name for name in vars(self) if name not in saved]
+        derived = [name for name in vars(self) if name not in before]
         self._rebuilt_on_load = ["_rebuilt_on_load", "gradient_steps_due", *derived]
 
     def _excluded_save_params(self) -> list[str]:

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
@@ -87,7 +86,7 @@ def with_default(config: type, name: str, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Key:
-    """A config key, made from a field of a config dataclass.
+    """A config key with its value, made from a field of a config.
 
     :param name: dotted name, such as ``algo.gamma``.
     :param type: type of the value, as it is annotated.
@@ -96,6 +95,7 @@ class Key:
     name: str
     type: Any
     default: Any
+    value: Any
     rules: KeyRules
 
     @property
@@ -110,7 +110,11 @@ class Key:
 
 
 def keys_of(config: Any, prefix: str = "") -> dict[str, Key]:
-    """Return the keys of a config or a config dataclass, and of its sections, by dotted name."""
+    """Return the keys of a config and of its sections by dotted name.
+
+    :param config: a config, or its dataclass, of which the values are the defaults.
+    :param prefix: put before each name.
+    """
     config = config() if isinstance(config, type) else config
     keys: dict[str, Key] = {}
     for field in fields(config):
@@ -119,7 +123,7 @@ def keys_of(config: Any, prefix: str = "") -> dict[str, Key]:
             keys |= keys_of(value, f"{name}.")
         else:
             default = field.default if field.default_factory is MISSING else field.default_factory()
-            keys[name] = Key(name, field.type, default, field.metadata.get("rules", KeyRules()))
+            keys[name] = Key(name, field.type, default, value, field.metadata.get("rules", KeyRules()))
     return keys
 
 
@@ -129,11 +133,8 @@ def first_type(annotation: Any) -> Any:
 
 
 def values_by_key(config: Any, prefix: str = "") -> dict[str, Any]:
-    """Return the values of a config and of its sections by dotted name.
-
-    :param prefix: put before each name.
-    """
-    return {prefix + name: attrgetter(name)(config) for name in keys_of(config)}
+    """Return the values of a config and of its sections by dotted name, see :func:`keys_of`."""
+    return {name: key.value for name, key in keys_of(config, prefix).items()}
 
 
 def flatten_sections(config: Any, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -157,7 +158,7 @@ def param_values(config: Any) -> dict[str, Any]:
     :return: the values as they are after a round trip through JSON, for example a list in place of a tuple.
     """
     return {
-        name: json.loads(json.dumps(attrgetter(name)(config), default=str))
+        name: json.loads(json.dumps(key.value, default=str))
         for name, key in keys_of(config).items()
         if key.rules.is_param
     }
@@ -184,10 +185,9 @@ def validate(config: Any) -> None:
 
     A section with further rules has a method ``validate``.
     """
-    for name, key in keys_of(config).items():
-        value = attrgetter(name)(config)
-        if value is not None:
-            _validate_value(name, value, key.rules)
+    for key in keys_of(config).values():
+        if key.value is not None:
+            _validate_value(key.name, key.value, key.rules)
     for part in (config, *(getattr(config, field.name) for field in fields(config))):
         if hasattr(part, "validate"):
             part.validate()

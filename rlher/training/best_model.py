@@ -32,7 +32,7 @@ class BestModel:
         self.content: bytes | None = None
         self._run = run
         self._records_clips = run.config.record
-        """After a recording failed, no more clips are recorded."""
+        """Whether clips are recorded: the config says so, and no recording has failed."""
 
     def keep_if_best(self, rows: EvaluationRows, content: bytes) -> None:
         """Keep the model of the last row, and record a clip, if this row is the best."""
