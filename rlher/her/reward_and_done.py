@@ -125,8 +125,7 @@ class Relabeller:
         ``compute_reward`` for its virtual goals only.
         """
         storage, steps_observed = self.storage, self.statistics.steps_observed
-        is_needed = self.keep_goal_independent_reward or self.relabel_done != "keep"
-        if not is_needed or steps_observed == storage.steps_added:
+        if steps_observed == storage.steps_added:  # nothing is new; the environment's own reward is NaN
             return
         new_ids = storage.ids_since(steps_observed) if steps_observed > 0 else storage.all_ids()
         positions = storage.positions(new_ids)
@@ -142,6 +141,11 @@ class Relabeller:
             rows["reward"], goal_rewards, self.statistics.sparse_values
         )
         self.statistics.steps_observed = storage.steps_added
+
+    @property
+    def _splits_rewards(self) -> bool:
+        """Whether the statistics or the goal-independent rewards are used."""
+        return self.keep_goal_independent_reward or self.relabel_done != "keep"
 
     # -------------------------------------------------------------------------- values resolved from statistics
 
@@ -173,7 +177,7 @@ class Relabeller:
         rewards, dones = rows["reward"].copy(), rows["terminated"].astype(np.float32)
         if n_original < len(goals):
             # Not for each new transition, which would take as long as sampling a batch, but when a batch has new ones.
-            if np.isnan(rows["goal_independent_reward"][n_original:]).any():
+            if self._splits_rewards and np.isnan(rows["goal_independent_reward"][n_original:]).any():
                 self.observe_new_transitions()
                 rows["goal_independent_reward"] = self.storage.rows_at(positions)["goal_independent_reward"]
             goal_rewards = self._goal_rewards(positions[n_original:], goals[n_original:])
