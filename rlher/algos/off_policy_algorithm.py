@@ -82,6 +82,8 @@ class OffPolicyAlgorithm(SB3OffPolicyAlgorithm):
     joined_keys: list[str] | None
     """The keys of observations in the order in which all networks join them, see
     :func:`~rlher.algos.networks.find_joined_keys`."""
+    has_training_mode: bool
+    """Whether the policy may compute something else during updates, as with Dropout."""
     env: Any  # Stable-Baselines3 sets these three, and declares that they may be None
     replay_buffer: Any
     train_freq: Any

@@ -85,7 +85,7 @@ def parse_value(name: str, text: str, key: Key | None, is_sweep: bool) -> Any:
     Values have Hydra's grammar. Outside of a sweep there are two exceptions: the value of a key that takes text is the
     text as it is, unless it is quoted (``title=a, b``), and the brackets of a list may be left out (``by=algo,seed``).
 
-    :param key: the key of this name, None if there is none, as for a group.
+    :param key: the config key, None if the name is that of a group or of no key.
     :param is_sweep: whether the command line has ``-m``.
     :raises UserError: Hydra's grammar does not allow the text, or a sweep in it is empty.
     """

@@ -61,8 +61,8 @@ def _named_code(key: str, value: Any) -> list[Any]:
 
     :param key: a config key, or an entry of a mapping, such as ``env.kwargs.x`` or ``her.goal_mix.module:name``.
     """
-    keys = [each for each in all_run_keys().values() if each.rules.names_code]
-    declared = next((each for each in keys if f"{key}.".startswith(f"{each.name}.")), None)
+    keys = all_run_keys().values()
+    declared = next((each for each in keys if each.rules.names_code and f"{key}.".startswith(f"{each.name}.")), None)
     if declared is None:
         return []
     entry = key.removeprefix(declared.name).lstrip(".")
